@@ -433,3 +433,23 @@ def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
 """)
     (loop,) = (n for n in walk(func.body) if isinstance(n, For) and n.loop_var.name == "i")
     assert is_privatizable(func.body.block.alloc_buffers[0], [loop]) is shown
+
+
+def test_what_a_while_writes_may_not_be_written():
+    func = parse("""
+@T.prim_func
+def main(N: T.Buffer((1,), "int32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    while N[0] < 0:
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = 1.0
+        with T.block("N"):
+            N[0] = N[0] + 1
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = B[v]
+""")
+    assert not Initialized(func, func.body.block.alloc_buffers[0]).holds()

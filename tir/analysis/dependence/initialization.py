@@ -1,12 +1,9 @@
-"""Definite initialization: whether everything that is read of a buffer was written before.
-
-Two questions have the same tiers: for an entire function (:class:`Initialized`), and for each iteration of a loop
-(:class:`InitializedInIteration`), which makes a buffer privatizable.
-"""
+"""Definite initialization: whether everything that is read of a buffer was written before, in a function or in each
+iteration of a loop, which makes the buffer privatizable."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,20 +12,17 @@ from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
 from ...levels import ends_with_launch, shared_axes
-from ...poly import Formula, IntegerSet, Names, NotAffine, Relation
-from ...stmt import BlockRealize, BufferStore, For, While
-from ...visit import contains
+from ...poly import Formula, Names, NotAffine, Relation
+from ...stmt import BlockRealize, BufferStore, For
 from ..contents import path_to
 from ..users import used_memory
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     Context,
     StatementRelations,
-    access_map,
     by_loops,
     has_bits,
     is_exact,
-    loop_times,
     schedule_map,
     show_element,
     without_swizzles,
@@ -37,19 +31,44 @@ from .statements import Access, Statement, bare_statements_of, statements_of
 from .written import reads_after_writes
 
 
-class _Initialization(Question):
-    """For all reads R(i, e) of instances i and elements e: some write W(j, e) has j before i in the schedule."""
+@dataclass(frozen=True, eq=False)
+class Initialized(Question):
+    """Every read of ``buffer`` in ``where``, a function or an iteration of the innermost of nested loops, is of an element that
+    an earlier instance wrote there.
 
+    For all reads R(i, e) of instances i and elements e: some write W(j, e) has j before i in the schedule.
+    """
+
+    where: PrimFunc | tuple[For, ...]
     buffer: Buffer
+
+    def anchor(self) -> tuple[Any, Any] | None:
+        return (self.where, self.buffer) if isinstance(self.where, PrimFunc) else None
 
     def __str__(self) -> str:
         return f"`{self.buffer.name}` is written before it is read"
 
-    def _unknown(self, reason: str, nodes: Sequence[Any] = ()) -> Unknown:
+    def unknown(self, error: Any) -> Unknown:
+        return Unknown(f"cannot prove that the step keeps the program's meaning: {error}")
+
+    def _unknown(self, reason: str, *nodes: Any) -> Unknown:
         return Unknown(f"cannot prove that {self}: {reason}", nodes=nodes)
 
-    def _users(self, units: Sequence[Statement]) -> list[Statement]:
-        """Those of ``units`` that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
+    @property
+    def _loops(self) -> tuple[For, ...]:
+        return () if isinstance(self.where, PrimFunc) else self.where
+
+    @property
+    def _body(self) -> Any:
+        return self.where.body if isinstance(self.where, PrimFunc) else self.where[-1].body
+
+    @tier(Tier.ITERATOR_MAP)
+    def by_boxes(self) -> Verdict:
+        return PROVED if reads_after_writes(self._body, self.buffer, self._loops) else NOT_SHOWN
+
+    def _users(self) -> list[Statement]:
+        """The statements that access the buffer. Raises ``NotAffine`` if its elements are swizzled differently."""
+        units = statements_of(self._body) if isinstance(self.where, PrimFunc) else bare_statements_of(self._body)
         found = without_swizzles([u for u in units if u.accesses_of(self.buffer)])
         if any(has_bits(a) for u in found for a in u.accesses_of(self.buffer)):
             raise NotAffine(
@@ -58,29 +77,21 @@ class _Initialization(Question):
             )
         return found
 
-
-@dataclass(frozen=True, eq=False)
-class Initialized(_Initialization):
-    """Every read of ``buffer`` in ``func`` is of an element that an earlier instance wrote."""
-
-    func: PrimFunc
-    buffer: Buffer
-
-    def anchor(self) -> tuple[Any, Any]:
-        return self.func, self.buffer
-
-    def unknown(self, error: Any) -> Unknown:
-        return Unknown(f"cannot prove that the step keeps the program's meaning: {error}")
-
-    @tier(Tier.ITERATOR_MAP)
-    def by_boxes(self) -> Verdict:
-        return PROVED if reads_after_writes(self.func.body, self.buffer, ()) else NOT_SHOWN
+    def _restriction(self, names: Names) -> Callable[[Relation], Relation]:
+        """Leaves out of a relation the sizes, and the iterations of the loops around, that there are not."""
+        if isinstance(self.where, PrimFunc):
+            return Context(self.where, self.where.body, names).restrict
+        around = Formula(names)
+        for loop in self.where:
+            around.within(loop.loop_var, loop.min, loop.extent)
+        known = around.set([]).parameters()
+        return lambda found: found.where(known)
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
         names = Names()
         buffer, sides = self.buffer, []
-        units = self._users(statements_of(self.func.body))
+        units = self._users()
         length = max((len(u.time) for u in units), default=0)
         for unit in units:
             side = StatementRelations.renamed(unit, names)
@@ -91,17 +102,20 @@ class Initialized(_Initialization):
                 side.before = schedule_map(side.unit, names, length, side.dims)
             side.touch()
             sides.append(side)
-        context = Context(self.func, self.func.body, names)
+        possible = self._restriction(names)
         for reader in sides:
             for read in reader.reads:
-                if read.access.buffer is not buffer:
+                if not shares_memory(read.access, buffer):
                     continue
-                bare = context.restrict(_not_written(reader, read, sides, buffer))
-                found = bare.sample()
+                if read.access.buffer is not buffer:
+                    if self._loops:
+                        return self._unknown("it is read through another view", reader.unit.node)
+                    continue
+                found = possible(_not_written(reader, read, sides, buffer)).sample()
                 if found is not None:
                     unsure = next((s.unit for s in sides for w in s.writes if _may_write(s, w, buffer)), None)
                     if unsure is not None:
-                        return self._unknown(f"it is not known which elements `{unsure.name}` writes", (unsure.node,))
+                        return self._unknown(f"it is not known which elements `{unsure.name}` writes", unsure.node)
                     at, element = found
                     return Refuted(
                         f"an element of `{buffer.name}` would be read without having been written",
@@ -153,67 +167,10 @@ def _stores_first(unit: Statement, store: Access, load: Access) -> bool:
     return isinstance(store.node, BufferStore) and not together and order[id(store)] < order[id(load)]
 
 
-@dataclass(frozen=True, eq=False)
-class InitializedInIteration(_Initialization):
-    """Every read of ``buffer`` in an iteration of the innermost of ``loops`` is of an element that it wrote before."""
-
-    loops: tuple[For, ...]
-    buffer: Buffer
-
-    def __str__(self) -> str:
-        return f"each iteration of loop `{self.loops[-1].loop_var.name}` writes `{self.buffer.name}` before it reads it"
-
-    def _known(self, names: Names) -> IntegerSet:
-        around = Formula(names)
-        for loop in self.loops:
-            around.within(loop.loop_var, loop.min, loop.extent)
-        return around.set([]).parameters()
-
-    def _body(self) -> list[Statement] | None:
-        """The statements of an iteration; None if a trip count is unknown."""
-        body = self.loops[-1].body
-        return None if contains(While, body) else self._users(bare_statements_of(body))
-
-    @tier(Tier.ITERATOR_MAP)
-    def by_boxes(self) -> Verdict:
-        return PROVED if reads_after_writes(self.loops[-1].body, self.buffer, self.loops) else NOT_SHOWN
-
-    @tier(Tier.SETS)
-    def by_sets(self) -> Verdict:
-        units = self._body()
-        if units is None:
-            return self._unknown("a `while` decides how often it is written")
-        length = max((len(u.time) for u in units), default=0)
-        names = Names()
-        known = self._known(names)
-        dims = {id(u): [names.of(v) for v in u.coords] for u in units}
-        times = {id(u): loop_times(u, u.time, names, length) for u in units}
-        writes = [(u, access_map(u, a, names, dims[id(u)])) for u in units for a in _exact_writes(u, self.buffer)]
-        for unit in units:
-            for access in sharing(unit.reads(), self.buffer):
-                if access.buffer is not self.buffer:
-                    return self._unknown("it is read through another view")
-                bare = access_map(unit, access, names, dims[id(unit)]).where(known)
-                for writer, elements in writes:
-                    bare = bare.subtract(times[id(unit)].after(times[id(writer)]).then(elements))
-                if not bare.is_empty():
-                    return self._unknown("an iteration may read what it did not write")
-        return PROVED
-
-
-def _exact_writes(unit: Statement, buffer: Buffer) -> list[Access]:
-    """The stores to ``buffer`` whose instances and elements are known exactly."""
-    return [
-        a
-        for a in unit.writes()
-        if a.buffer is buffer and is_exact(unit, a) and not any(isinstance(i, tuple) for i in a.indices or ())
-    ]
-
-
 def is_privatizable(buffer: Buffer, loops: Sequence[For]) -> bool:
     """Whether each iteration of the innermost of nested ``loops`` initializes what it reads of ``buffer``. False means "not
     shown"."""
-    return InitializedInIteration(tuple(loops), buffer).holds()
+    return Initialized(tuple(loops), buffer).holds()
 
 
 def could_be_private(func: PrimFunc, loop: For, memory: Var) -> bool:

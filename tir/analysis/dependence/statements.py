@@ -175,7 +175,9 @@ class _Walker:
             trip = Var("while")
             self.loops.append((trip, const(0), const(2**30)))
             self.visit(Evaluate(s.condition), (*time, trip, 0))
+            self.guards.append(self.in_loops(s.condition))
             self.visit(s.body, (*time, trip, 1))
+            self.guards.pop()
             self.loops.pop()
         elif isinstance(s, IfThenElse):
             time = self.after(time, s.condition)
