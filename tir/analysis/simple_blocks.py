@@ -52,21 +52,32 @@ def is_simple_block(block: Block) -> bool:
     return not iterators(block, "reduce") or isinstance(Reduction.of(block), Reduction)
 
 
-def has_own_elements(block: Block) -> bool:
-    """Whether different values of its spatial iterators store to different elements, and load of what ``block`` stores to
-    these alone."""
+def has_one_element(block: Block) -> bool:
+    """Whether an instance of ``block`` accesses one element of each buffer that it stores to, whatever its reduction iterators are."""
+    return _targets(block, iterators(block, "reduce")) is not None
+
+
+def _targets(block: Block, others: Iterable[Var]) -> Mapping[Var, BufferStore] | None:
+    """By pointer, a store to each buffer that a block stores to, if an instance accesses one element of it, which none
+    of ``others`` chooses, nor a variable inside; None otherwise."""
     found = [a for part in (block.init, block.body) if part is not None for a in accesses(part)]
     target: dict[Var, BufferStore] = {}
     for store in found:
         if isinstance(store, BufferStore):
             target.setdefault(store.buffer.data, store)
+    moving = bound_inside(block).union(others)
+    if any(uses_var(i, moving) for store in target.values() for i in store.indices):
+        return None
+    return target if all(_same_element(a, target[a.buffer.data]) for a in sharing(found, target)) else None
+
+
+def has_own_elements(block: Block) -> bool:
+    """Whether different values of its spatial iterators store to different elements, and load of what ``block`` stores to
+    these alone."""
     spatial = {i.var: i.dom for i in block.iter_vars if i.iter_type == "spatial"}
-    others = bound_inside(block).union(i.var for i in block.iter_vars if i.var not in spatial)
-    if any(uses_var(i, others) for store in target.values() for i in store.indices):
-        return False
+    target = _targets(block, [i.var for i in block.iter_vars if i.var not in spatial])
     moving = {v: dom for v, dom in spatial.items() if dom is None or constant(dom.extent) != 1}
-    apart = all(_are_injective(store.indices, moving) for store in target.values())
-    return apart and all(_same_element(a, target[a.buffer.data]) for a in sharing(found, target))
+    return target is not None and all(_are_injective(store.indices, moving) for store in target.values())
 
 
 def _same_element(a: Any, b: BufferStore) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ...aliases import sharing
+from ...aliases import shares_memory
 from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
-from ...arith.linear import key
 from ...expr import BufferLoad, const, is_const
 from ...function import PrimFunc
 from ...stmt import Block, BufferStore, For, Stmt, seq
 from ...visit import refresh, rewrite, substitute, uses_var
-from ..effects import READ, Effect, effects
+from ..effects import effects
 from ..index import BlockRef, index_of
+from ..simple_blocks import has_one_element, has_own_elements
 
 
 def collapse_reductions(func: PrimFunc) -> PrimFunc:
@@ -50,28 +49,22 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     block = ref.block
     pairs = list(zip(block.iter_vars, ref.node.iter_values))
     reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
-    kept = [(i, v) for i, v in pairs if i.iter_type != "reduce"]
-    if block.init is None or not reduce:
-        return None
-    stores, starts = _stores(block.body), _stores(block.init)
-    if not stores or not starts or not _elements(stores) <= _elements(starts):
-        return None
-    if any(uses_var(index, [i.var for i, _ in reduce]) for s in stores for index in s.index_parts()):
+    if not reduce or block.init is None or not _starts_its_results(block, block.init):
         return None
     loops = _loops_of(ref, reduce)
-    about = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
-    chain, spatial = about, [f for f in loops if f not in about]
-    if spatial and not _trade_places(spatial, chain, block, stores):
+    chain = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
+    spatial, inner = [f for f in loops if f not in chain], [f.loop_var for f in chain]
+    if spatial and not has_own_elements(block) or any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
         return None
     if not _complete(reduce, chain):
         return None
     # a loop of one iteration may be about anything
     one = {f.loop_var: f.min for f in chain if is_const(f.extent, 1)}
-    kept, predicate = [(i, substitute(v, one)) for i, v in kept], substitute(ref.node.predicate, one)
-    mine = [f.loop_var for f in chain]
-    if uses_var(predicate, mine) or any(uses_var(v, mine) for _, v in kept):
+    kept = [(i, substitute(v, one)) for i, v in pairs if i.iter_type != "reduce"]
+    predicate = substitute(ref.node.predicate, one)
+    if uses_var(predicate, inner) or any(uses_var(v, inner) for _, v in kept):
         return None
-    body: Any = substitute(_unread(block.body, stores), {i.var: v for i, v in reduce})
+    body: Any = substitute(_without_results(block.body), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     body = refresh(seq([block.init, body]))
@@ -80,6 +73,16 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     for loop in reversed(spatial):
         whole = loop.replace(body=whole)
     return (loops[0] if loops else ref.node), whole
+
+
+def _starts_its_results(block: Block, init: Stmt) -> bool:
+    """Whether a block updates only what its ``init`` stores, one element of each buffer, and stores all of these each time."""
+    if block.match_buffers or not has_one_element(block):
+        return False
+    start, update = effects(init), effects(block.body)
+    stores = [e for found in (start, update) for e in found if e.write]
+    plain = all(isinstance(e.node, BufferStore) and not e.loops and not e.guards for e in stores)
+    return plain and not (start.opaque or update.opaque) and update.writes <= start.writes
 
 
 def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
@@ -99,18 +102,6 @@ def _loops_of(ref: BlockRef, reduce: list[Any]) -> list[For]:
     return loops[start:]
 
 
-def _trade_places(spatial: list[For], chain: list[For], block: Block, stores: list[Effect]) -> bool:
-    """Whether ``spatial`` loops may be moved outside the reduction loops: results are distinct elements."""
-    inner = [f.loop_var for f in chain]
-    if any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
-        return False
-    free = {i.var for i in block.iter_vars if i.iter_type != "reduce" and not (i.dom and is_const(i.dom.extent, 1))}
-    if any(not free.issubset(s.index_parts()) for s in stores):
-        return False
-    elements, found = _elements(stores), effects(block.body)
-    return all(_element(e) in elements for e in sharing(found, found.writes))
-
-
 def _complete(reduce: list[Any], chain: list[For]) -> bool:
     """Whether ``chain`` runs the reduction from its start over all of its domain, each value once."""
     domains = {f.loop_var: f.domain for f in chain if not is_const(f.extent, 1)}
@@ -126,24 +117,9 @@ def _complete(reduce: list[Any], chain: list[For]) -> bool:
     )
 
 
-def _stores(s: Stmt) -> list[Effect]:
-    """The stores of a body that executes each of them once; none if it is of another form."""
-    found = effects(s)
-    stores = [e for e in found if e.write]
-    plain = all(isinstance(e.node, BufferStore) and not e.loops and not e.guards for e in stores)
-    return stores if plain and not found.opaque else []
-
-
-def _element(access: Effect) -> tuple[Any, ...]:
-    return (access.buffer, *map(key, access.index_parts()))
-
-
-def _elements(stores: Sequence[Effect]) -> set[tuple[Any, ...]]:
-    return {_element(s) for s in stores}
-
-
-def _unread(body: Stmt, stores: list[Effect]) -> Stmt:
-    """``body`` without its reads of the elements that it writes."""
-    elements = _elements(stores)
-    loads = {id(e.node) for e in effects(body) if e.kind == READ and _element(e) in elements}
-    return rewrite(body, lambda n: const(0, n.dtype) if isinstance(n, BufferLoad) and id(n) in loads else None)
+def _without_results(body: Stmt) -> Stmt:
+    """``body`` without its reads of what it writes."""
+    written = effects(body).writes
+    return rewrite(
+        body, lambda n: const(0, n.dtype) if isinstance(n, BufferLoad) and shares_memory(n, written) else None
+    )
