@@ -12,10 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...aliases import memory_of, shares_memory
-from ...analysis.contents import marked, path_to, sub_statements
+from ...analysis.contents import marked, sub_statements
 from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.initialization import is_privatizable
-from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
@@ -35,9 +34,8 @@ from ...expr import Var, is_const
 from ...function import PrimFunc
 from ...levels import LAUNCH_AXES, is_block_axis, is_launch_axis, is_shared, level_of, own_axes
 from ...poly import Names, Relation, Undecided, decide, everything
-from ...stmt import THREAD_BINDING, For, first_line
-from ...visit import rewrite, uses_var, vars_in
-from ..legality import concurrent_iterations
+from ...stmt import THREAD_BINDING, For
+from ...visit import vars_in
 from . import Keeps, Problem, invariant
 from .delta import Delta
 
@@ -50,7 +48,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     if not changed:
         return
     bound = _bound_loops(index)
-    yield from _ordered_blocks(after, bound, changed)
+    yield from _ordered_blocks(bound, changed)
     same = delta.unchanged_buffers
     own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
@@ -63,7 +61,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     index = index_of(func)
     bound = _bound_loops(index)
     changed = {ref.node for ref in bound}
-    yield from _ordered_blocks(func, bound, changed)
+    yield from _ordered_blocks(bound, changed)
     for scope, buffer in _own_buffers(index):
         if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not distinguish launches
             yield from _launched_again(scope, buffer)
@@ -127,9 +125,9 @@ def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     return is_privatizable(buffer, [p.node for p in chain[: chain.index(inner) + 1]])
 
 
-def _ordered_blocks(func: PrimFunc, bound: Iterable[LoopRef], changed: set[For]) -> Iterator[Problem]:
-    """Loops of thread blocks inside of a ``changed`` kernel of which the program needs an order, which nothing keeps: there is
-    other work beside them, or iterations depend on those of another iteration of a serial loop around."""
+def _ordered_blocks(bound: Iterable[LoopRef], changed: set[For]) -> Iterator[Problem]:
+    """Loops of thread blocks inside of a ``changed`` kernel, beside other work or in a serial loop: the program may need an
+    order, which nothing keeps."""
     for ref in bound:
         outermost = _outermost(ref)
         if ref is outermost or not is_block_axis(ref.node.thread) or is_const(ref.node.extent, 1):
@@ -137,42 +135,22 @@ def _ordered_blocks(func: PrimFunc, bound: Iterable[LoopRef], changed: set[For])
         if outermost.node not in changed:
             continue
         between = [p.node for p in ref.ancestors() if outermost in p.ancestors()]
-        inside = f"loop {ref.name} ({ref.node.thread}) is in the kernel of loop {outermost.name}, whose blocks are not ordered"
+        serial = next((n for n in between if type(n) is For and not n.thread and not is_const(n.extent, 1)), None)
         if any(len(sub_statements(n)) > 1 for n in between):
-            yield Problem(
-                (ref.name, "blocks"),
-                f"{inside}: no other work may be beside it there",
-                nodes=[outermost.node, ref.node],
-                legal=f"compute_at that work inside of loop {ref.name}, fission loop {outermost.name} before it is bound, "
-                "or bind to an axis of threads",
-            )
-        elif any(type(n) is For and not n.thread and not is_const(n.extent, 1) for n in between):
-            why = _dependence_of_blocks(func, outermost.node, between, ref.node)
-            if why is not None:
-                yield Problem(
-                    (ref.name, "blocks"),
-                    f"{inside}: outside of the other loops there, {why[0]}",
-                    why[1],
-                    [outermost.node, ref.node],
-                    f"reorder loop {ref.name} to the outside of the kernel first, or bind to an axis of threads",
-                )
-
-
-def _dependence_of_blocks(
-    func: PrimFunc, kernel: For, between: Sequence[Any], loop: For
-) -> tuple[str, Sequence[str]] | None:
-    """Why iterations of ``loop``, if it were around the loops of the ``kernel`` that are ``between``, may depend on each other,
-    with a witness; None if they do not."""
-    inner = loop.body
-    for n in (*between, kernel):
-        if type(n) is not For or uses_var(loop.extent, n.loop_var):
-            return f"it would leave `{first_line(n)}`", ()
-        inner = n.replace(body=inner)
-    moved = loop.replace(body=inner)
-    above = {*path_to(func.body, kernel)}
-    swapped = func.with_body(rewrite(func.body, lambda n: moved if n is kernel else None, enter=above.__contains__))
-    verdict = concurrent_iterations(swapped, moved)
-    return (verdict.rule, verdict.witness) if isinstance(verdict, (Refuted, Unknown)) else None
+            rule = "no other work may be beside it there"
+            legal = f"compute_at that work inside of loop {ref.name}, fission loop {outermost.name} before it is bound"
+        elif serial is not None:
+            rule = f"loop {serial.loop_var.name}, which is not bound, may not be around it there"
+            legal = f"reorder loop {ref.name} to the outside of loop {serial.loop_var.name} first"
+        else:
+            continue
+        inside = f"loop {ref.name} ({ref.node.thread}) is in the kernel of loop {outermost.name}, whose blocks are not ordered"
+        yield Problem(
+            (ref.name, "blocks"),
+            f"{inside}: {rule}",
+            nodes=[outermost.node, ref.node],
+            legal=f"{legal}, or bind to an axis of threads",
+        )
 
 
 def _outermost(ref: LoopRef) -> LoopRef:
