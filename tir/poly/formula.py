@@ -50,8 +50,6 @@ from .relation import Alternatives, IntegerSet, NotAffine, Relation, Row, Sum, b
 
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
-MOST_BITS = 4  # of the smaller operand, if neither is a constant: sets of more can take seconds
-MOST_NESTED = 3  # operations on bits in one another: sets of more can take minutes
 
 
 class Names:
@@ -279,19 +277,13 @@ class Formula:
         return {name: 1}, 0
 
     def _bits(self, e: Call) -> Sum | None:
-        """x & y, x | y, x ^ y if one of the two is a constant, or known to have few bits."""
-        if sum(isinstance(n, Call) and n.op in _BITWISE for n in walk(e)) > MOST_NESTED:
-            return None
+        """x & y, x | y, x ^ y if one of the two is a constant."""
         x, y = e.args if isinstance(e.args[1], IntImm) else e.args[::-1]
-        if isinstance(y, IntImm) and y.value >= 0:
-            common = self._masked(self.sum(x), y.value)
-        elif (count := min(self._bit_count(x), self._bit_count(y))) <= MOST_BITS:
-            common = self._common(self.sum(x), self.sum(y), count)
-        else:
+        if not isinstance(y, IntImm) or y.value < 0:
             return None
-        if e.op == "bitwise_and":
-            return common
-        return plus(plus(self.sum(x), self.sum(y)), common, _BITWISE[e.op])
+        total = self.sum(x)
+        common = self._masked(total, y.value)
+        return common if e.op == "bitwise_and" else plus(plus(total, self.sum(y)), common, _BITWISE[e.op])
 
     def _shift(self, e: Call) -> Sum | None:
         """x << y and x >> y by a constant; the former if it is known to stay within its type."""
@@ -309,13 +301,6 @@ class Formula:
             return None
         return plus(({}, 0), self.sum(x), 2**y.value)
 
-    def _common(self, a: Sum, b: Sum, count: int) -> Sum:
-        """a & b of so many bits: of two bits both are set where half their sum is 1."""
-        total: Sum = {}, 0
-        for k in range(count):
-            total = plus(total, self._quotient(plus(self._bit(a, k), self._bit(b, k)), 2), 2**k)
-        return total
-
     def _masked(self, total: Sum, mask: int) -> Sum:
         """``total & mask``: each run of bits of the mask is a digit."""
         made: Sum = {}, 0
@@ -324,14 +309,6 @@ class Formula:
             digit = plus(self._quotient(total, 2**low), self._quotient(total, 2**high), -(2 ** (high - low)))
             made = plus(made, digit, 2**low)
         return made
-
-    def _bit(self, total: Sum, k: int) -> Sum:
-        return plus(self._quotient(total, 2**k), self._quotient(total, 2 ** (k + 1)), -2)
-
-    def _bit_count(self, e: Expr) -> int:
-        """Number of bits of a non-negative value; a large number if it is unknown."""
-        low, high = self._bounds(e)
-        return 64 if low is None or high is None or low < 0 else high.bit_length()
 
     def _bounds(self, e: Expr) -> tuple[int | None, int | None]:
         return self._analyzer(e).bound(e)

@@ -12,6 +12,7 @@ from ...arith import Analyzer
 from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import encloses, intersect, relax
+from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
@@ -146,7 +147,10 @@ class Injective(Question):
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
-        return PROVED if detect_iter_map(self.indices, self.domains, check="bijective") else NOT_SHOWN
+        """Of what the indices are before swizzles, which are bijections."""
+        plain = without_all(self.indices, Analyzer(self.domains))
+        shown = plain is not None and detect_iter_map(plain[0], self.domains, check="bijective")
+        return PROVED if shown else NOT_SHOWN
 
     @tier(Tier.ENUMERATION)
     def by_enumeration(self) -> Verdict:
