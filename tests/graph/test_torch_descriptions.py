@@ -53,7 +53,7 @@ class Node:
         )
 
 
-KINDS = {name: Kind(name) for name in ("bool", "uint8", "int16", "bfloat16", "float32", "complex64")}
+KINDS = {name: Kind(name) for name in ("bool", "uint8", "int16", "bfloat16", "float32", "complex64", "quint8")}
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_types_and_sizes():
 def test_arguments_are_plain():
     node = Node("call_function", "y")
     for given, made in (
-        (node, Ref("y")), ([node, (1, None)], [Ref("y"), [1, None]]), (KINDS["bfloat16"], DType("bfloat16")), (KINDS["complex64"], "torch.complex64"),
+        (node, Ref("y")), ([node, (1, None)], [Ref("y"), [1, None]]), (KINDS["bfloat16"], DType("bfloat16")), (KINDS["complex64"], "torch.complex64"), (KINDS["quint8"], "torch.quint8"),
         (True, True), (2.5, 2.5), ("mean", "mean"), (None, None), (SimpleNamespace(), "namespace()"),
     ):  # fmt: skip
         assert torch_program.plain(given, lambda n: Ref(n.name)) == made

@@ -224,6 +224,8 @@ case("gather", NUMBER, 0, ids(0)[0])
 case("gather", NUMBER, 0, ids(0, 0))
 case("index_select", NUMBER, 0, ids(0)[0])
 case("index_add", NUMBER, 0, ids(0), f())
+case("mean.dim", f(0, 3, 4), [1, 2])
+case("amax", f(2, 0, 4), [2])
 case("scatter.src", NUMBER, 0, ids(0)[0], f(1)[0])
 case("unsqueeze", NUMBER, -1)
 case("unfold", NUMBER, 0, 1, 1)
@@ -391,6 +393,17 @@ for include_self in (False, True):
     case("scatter_reduce.two", f(4, 5), 1, ids([0, 0], [1, 3]), f(2, 2), "mean", include_self=include_self)
 case("scatter_reduce.two", i(4, 5), 1, ids([0, 0], [1, 3]), i(2, 2), "mean")
 case("index_add", f(4, 5), 1, ids(0, 0, 3), f(4, 3), alpha=2)
+for how in ("prod", "mean", "amax", "amin"):
+    for counts in (True, False):
+        case("index_reduce", f(5, 3), 0, ids(0, 2, 2, 4), f(4, 3), how, include_self=counts)
+case("put", f(5, 3), ids(0, -1, 7), f(3))
+case("put", f(5, 3), ids(0, 7, 7), f(3), accumulate=True)
+case("_int_mm", i(20, 16).to(torch.int8), i(16, 8).to(torch.int8))
+case("angle", torch.tensor([-2.0, -0.0, 0.0, 3.0, float("-inf"), float("nan")]))
+case("angle", i(3, 4, low=-3))
+for rows in (1, 2, 4):
+    case("_linalg_det", f(2, rows, rows))
+    case("_linalg_slogdet", f(rows, rows))
 case("arange.start_step", 1, 9, 3)
 case("arange", 5, dtype=torch.float32)
 case("full", [2, 3], 1.5)
@@ -528,14 +541,24 @@ def program_of(name, args, kwargs):
     return step, parts if isinstance(made, (list, tuple)) else [], inputs, values, several
 
 
+def count_of_made(name):
+    """How many of its results a row makes; None for all."""
+    return (
+        2
+        if name == "_linalg_slogdet"
+        else 1
+        if name.startswith(("native_", "_native", "_embedding", "_linalg"))
+        else None
+    )
+
+
 ULPS = {"float16": 2e-3, "bfloat16": 2e-2}
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)])
 def test_a_row_makes_what_torch_makes(name, args, kwargs):
     step, parts, inputs, values, expected = program_of(name, args, kwargs)
-    only_first = name.startswith(("native_", "_native", "_embedding"))
-    outputs = [Ref(p.name) for p in (parts[:1] if only_first else parts)] or [Ref("y")]
+    outputs = [Ref(p.name) for p in parts[: count_of_made(name)]] or [Ref("y")]
     model = compile_graph(imported(Program(inputs, (step, *parts), tuple(outputs))), "interpreter")
     made = model(*values)
     for got, want in zip(made if isinstance(made, tuple) else (made,), expected):
@@ -637,8 +660,7 @@ def test_rows_are_recorded_for_where_torch_is_not(request):
 
     for name, args, kwargs in CASES:
         step, parts, _, values, expected = program_of(name, rounded(args), {k: rounded(a) for k, a in kwargs.items()})
-        only_first = name.startswith(("native_", "_native", "_embedding"))
-        kept = [array_of(e) for e in (expected[:1] if only_first else expected)]
+        kept = [array_of(e) for e in expected[: count_of_made(name)]]
         shown = [[str(t.dtype)[6:], list(a.shape), [f"{v:.7g}" for v in a.reshape(-1).astype("float64")[:: max(1, a.size // 12)]]] for a, t in zip(kept, expected)]  # fmt: skip
         rows.append(
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ..graph import Value
 from ..graph.quantize import dequantized
 from ..ops.promotion import wide
+from .determinants import determinant
 from .making import Unsupported, axis_of
 from .onnx_table import Call, rounded_once, row
 
@@ -139,25 +139,7 @@ def _einsum(c: Call) -> Any:
 
 @row("Det", 11)
 def _det(c: Call) -> Any:
-    """The determinant of matrices of up to four rows, by minors of the last rows."""
-    x, size = c[0], c[0].shape[-1]
-    if not 1 <= size <= 4 or x.shape[-2] != size:
-        raise Unsupported(f"determinants of matrices {list(x.shape[-2:])}; known are those of up to 4 rows")
-    rank = len(x.shape)
-    rows = [c.one_of(x, rank - 2, n) for n in range(size)]
-    elements = [[c.one_of(r, rank - 2, n) for n in range(size)] for r in rows]
-    minors: dict[tuple[int, ...], Value] = {(n,): elements[-1][n] for n in range(size)}
-    for count in range(2, size + 1):
-        above = elements[size - count]
-        larger: dict[tuple[int, ...], Value] = {}
-        for columns in combinations(range(size), count):
-            terms = [c.op("multiply", above[n], minors[tuple(k for k in columns if k != n)]) for n in columns]
-            made = terms[0]
-            for number, term in enumerate(terms[1:]):
-                made = c.op("add" if number % 2 else "subtract", made, term)
-            larger[columns] = made
-        minors = larger
-    return minors[tuple(range(size))]
+    return determinant(c, c[0])
 
 
 # ---------------------------------------------------------------- windows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,14 @@ def _extreme_of_numbers(c: Call, x: Value, other: Value) -> Any:
     if not c.dtype.is_float:
         return made
     return c.op("where", c.op("isnan", first), second, c.op("where", c.op("isnan", second), first, made))
+
+
+@row("angle")
+def _angle(c: Call, x: Value) -> Any:
+    """Of a number less than 0 pi, of another 0, of nan nan."""
+    x = c.of_type(x, c.dtype)
+    turned = c.op("where", c.op("less", x, 0.0), c.filled(x.shape, math.pi, x.dtype), c.op("zeros_like", x))
+    return c.op("where", c.op("isnan", x), x, turned)
 
 
 @row("signbit")

@@ -11,6 +11,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import is_fixed
+from .determinants import determinant
 from .making import Unsupported, axis_of
 from .resizing import resized, weights_of
 from .torch_table import Call, NotMade, Number, rounded_once, row
@@ -23,6 +24,20 @@ from .windows import largest_of_windows, places_of_largest, under_windows
 def _matmul(c: Call, x: Value, mat2: Any = None, other: Any = None, vec: Any = None, tensor: Any = None) -> Any:
     second = next(v for v in (mat2, other, vec, tensor) if v is not None)
     return c.op("matmul", x, second)
+
+
+@row("_linalg_det", "_linalg_slogdet")
+def _determinant(c: Call, A: Value) -> Any:  # noqa: N803
+    made, factors = determinant(c, A), [NotMade("factors of its matrices")] * 2
+    if c.operator == "_linalg_det":
+        return made, *factors
+    above, below = (c.op("astype", c.op(how, made, 0.0), made.dtype) for how in ("greater", "less"))
+    return c.op("subtract", above, below), c.op("log", c.op("abs", made)), *factors
+
+
+@row("_int_mm")
+def _integer_matmul(c: Call, x: Value, mat2: Value) -> Any:
+    return c.op("matmul", c.of_type(x, c.dtype), c.of_type(mat2, c.dtype))
 
 
 @row("linear")

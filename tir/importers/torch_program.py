@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -109,9 +110,6 @@ def _body(module: Any) -> Body:
     return Body(inputs, steps_of(module.graph), output_of(module.graph), *held_by(module))
 
 
-_COMPLEX = ("torch.complex32", "torch.complex64", "torch.complex128")
-
-
 def plain(argument: Any, of: Callable[[Any], Any]) -> Any:
     """An argument of a node as plain data: nodes as ``of`` makes them, types as ``DType``, other things of torch as texts."""
     import torch
@@ -121,7 +119,8 @@ def plain(argument: Any, of: Callable[[Any], Any]) -> Any:
     if isinstance(argument, (list, tuple)):
         return [plain(each, of) for each in argument]
     if isinstance(argument, torch.dtype):
-        return DType(str(argument).removeprefix("torch.")) if str(argument) not in _COMPLEX else str(argument)
+        with suppress(ValueError):  # complex and quantized numbers have no type here
+            return DType(str(argument).removeprefix("torch."))
     if argument is None or isinstance(argument, (bool, int, float, complex, str)):
         return argument
     return str(argument)

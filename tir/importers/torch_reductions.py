@@ -24,7 +24,7 @@ def _reduced(c: Call, ours: str, x: Value, dim: Axes, keepdim: bool, **more: Any
     if not x.shape:
         x, dim, keepdim = c.shaped(x, (1,)), None, False
     axes = _axes(x, dim)
-    if not x.elements and ours not in ("sum", "prod", "any", "all"):
+    if any(x.shape[a] == 0 for a in axes) and ours not in ("sum", "prod", "any", "all"):
         raise Unsupported(f"{ours} over no elements")
     return c.op(ours, x, axis=axes, keepdims=bool(keepdim), **more)
 

@@ -487,10 +487,30 @@ def _gathered(c: Call, x: Value, index: Value, updates: Value, axis: int, how: s
 @row("index_add")
 @rounded_once
 def _index_add(c: Call, x: Value, dim: int, index: Value, source: Value, alpha: Number = 1) -> Any:
-    axis = axis_of(dim, len(x.shape))
     source = source if alpha == 1 else c.op("multiply", source, c.operand(alpha, x.dtype))
-    wide = c.shaped(index, [-1 if n == axis else 1 for n in range(len(x.shape))])
-    return c.op("scatter_elements", x, c.op("broadcast_to", wide, source.shape), source, axis, "add")
+    return _set(c, x, _of_rows(c, index, source, dim), source, axis_of(dim, len(x.shape)), "add")
+
+
+@row("index_reduce")
+def _index_reduce(
+    c: Call, x: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
+) -> Any:
+    places = _of_rows(c, index, source, dim)
+    return _gathered(c, x, places, source, axis_of(dim, len(x.shape)), _REDUCED[reduce], include_self)
+
+
+def _of_rows(c: Call, index: Value, source: Value, dim: int) -> Value:
+    """The place of each element of ``source`` along an axis, of the places of its rows."""
+    rank = len(source.shape)
+    wide = c.shaped(index, [-1 if n == axis_of(dim, rank) else 1 for n in range(rank)])
+    return c.op("broadcast_to", wide, source.shape)
+
+
+@row("put")
+def _put_flat(c: Call, x: Value, index: Value, source: Value, accumulate: bool = False) -> Any:
+    """Elements at places in the flat tensor."""
+    flat, places = c.shaped(x, (-1,)), c.shaped(index, (-1,))
+    return c.shaped(_index_put(c, flat, [places], c.shaped(source, (-1,)), accumulate), x.shape)
 
 
 # ---------------------------------------------------------------- new tensors
