@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tir.analysis.selections import choice_parts
 from tir.expr import BufferLoad
 from tir.testing import assert_same_result
 from tir.tune import Env, space
+from tir.tune.drawing import RuleSource
 from tir.tune.rules import windows
 from tir.visit import walk
 
@@ -197,6 +199,23 @@ def test_rows_are_as_few_vectors_as_possible_of_as_few_lanes(row: int, lanes: in
     sch = offered(func, "max_pool", TARGET.format(512, 1))
     assert sch is not None and sch.get(sch.get_loops("max_pool_update")[-1]).extent.value == lanes
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+@pytest.mark.parametrize("name", ["odd sizes", "stride", "three dimensions"])
+def test_tiles_of_other_columns_vectors_and_rows_are_right(name: str):
+    func, target = DEPTHWISE[name], TARGET.format(128, 1)
+    source = RuleSource(space.space_of(target), tir.IRModule.of(func))
+    drawn = list(source.draw(random.Random(0), 40))
+    assert len(drawn) == 40
+    for sch in drawn[::4]:
+        assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+@pytest.mark.parametrize("name, offers", [("whole vectors", 3), ("one dimension", 1)])
+def test_tiles_of_several_rows_are_offered_where_windows_share_rows(name: str, offers: int):
+    sch = tir.Schedule(DEPTHWISE[name])
+    block = next(b.name for b in sch.get_child_blocks("root") if b.name.startswith("conv"))
+    assert len(windows.windows(sch, block, Env.of(TARGET.format(128, 1)))) == offers
 
 
 def test_rows_of_less_than_a_quarter_of_a_vector_are_for_other_rules():

@@ -5,28 +5,32 @@ for strips of rows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var
 from ..model import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
-from ..space import Env, rule
+from ..space import Env, Fork, choose, rule
 from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 from .reductions import is_close, lies_along
 from .sliding import with_shared_sums
-from .spatial import asked_of, vectorize, without_borders
+from .spatial import asked_of, without_borders
 from .strips import in_strips, split_rows, stages_before
 
 WIDEST = 7  # columns of a tile
 VECTORS = 4  # of a row of a tile
+HEIGHTS = (2, 4)  # rows of a tile that a search may draw
 ROWS = 6  # places of an image beyond the L2 cache that are read at a time: prefetching follows few
+SLOW = 1.1  # times as long as the best other tile takes one that reads more of them, at least
 STRAIGHT = 256  # vector operations of a window in straight code
 
 
 @rule(targets=("llvm",), order=34)
-def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
+def windows(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Sum windows for a tile of the result at a time, with what follows; what is padded is read in place, or made for a strip of rows.
     Long windows share sums."""
     nest = Nest.of(sch, block)
@@ -50,41 +54,11 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     row = next((a for a, b in zip(outer, stages[-1].axes) if a.size < b.size), None) if stages else None
     if stages and row is None:
         return []
-    column = next((a for a in reversed(outer) if a is not row and nest.slides_along(a)), None)
-    results = _results(made, nest)
-    wide, vectors = _tile(nest, column, along, lanes, env)
-    around, tile = [a.loop for a in outer if a is not column], list[LoopRV]()
-    strips = list[LoopRV]()
-    if row is not None:
-        strips, around = around[: outer.index(row)], around[outer.index(row) + 1 :]
-        strip, within = split_rows(made, nest, row, stages, env)
-        strips, around = [*strips, strip], [within, *around]
-    if column is not None:
-        columns, one = made.split(column.loop, [None, wide])
-        around, tile = [*around, columns], [one]
-    place, middle, lane = made.split(along.loop, [None, vectors, lanes])
-    window = [a.loop for a in nest.reduce]
-    made.reorder(*strips, *around, place, *window, *tile, middle, lane)
-    for result in results:
-        made.reverse_compute_at(result, place, preserve_unit_loops=True)
-        *others, last = _inside(made, result, place)
-        for loop in others:
-            made.unroll(loop)
-        vectorize(made, last, vectors * lanes, lanes, vectors)
-    for loop in (*tile, middle):
-        made.unroll(loop)
-    made.vectorize(lane)
-    without_borders(made, nest, nest.spatial)
-    init = made.decompose_reduction(nest.name, window[0])
-    *others, last = _inside(made, init.name, place)
-    made.vectorize(last)
-    for loop in others:
-        made.unroll(loop)
-    for n, loop in enumerate(window):
-        if prod(a.size for a in nest.reduce[n:]) * wide * vectors <= STRAIGHT:
-            made.unroll(loop)
-    in_strips(made, nest, stages, strips or [*around, place], env)
-    return [made]
+    column, *above = [a for a in reversed(outer) if a is not row and nest.slides_along(a)] or [None]
+    tile = _Tile(nest, column, along, lanes, env)
+    heights = [n for n in HEIGHTS if n < above[0].size] if above and row is None else []
+    higher = [partial(replace(tile, above=above[0], high=n).apply, made, stages, row) for n in heights]
+    return [tile.apply(made, stages, row), *higher]
 
 
 def _is_product(nest: Nest) -> bool:
@@ -115,60 +89,128 @@ def _inside(sch: Schedule, block: str, loop: LoopRV) -> list[LoopRV]:
     return loops[loops.index(loop) + 1 :]
 
 
-def _tile(nest: Nest, column: Axis | None, along: Axis, lanes: int, env: Env) -> tuple[int, int]:
-    """The columns and vectors that are summed at a time: the fewest instructions for all tiles. Neighbouring vectors of a row are stored
-    to a line more than they fill, if rows begin anywhere; one at a time where each asks for the ends of the row."""
-    size = 1 if column is None else column.size
-    far = [a for a in nest.loads if 2 * least(a.buffer.shape) * a.buffer.dtype.bytes > env.machine.sizes["L2"]]
-    step = max((a.stride(along.var) or 0 for a in nest.loads), default=0)
-    waiting = step if step > 1 else 0  # in registers, until all terms are picked from them
-    most = min((_abreast(nest, a, along, lanes) for a in nest.loads), default=VECTORS)
-    shapes = [(wide, vectors) for wide in range(1, min(WIDEST, size) + 1) for vectors in range(1, most + 1)]
-    fitting = [
-        (wide, vectors)
-        for wide, vectors in shapes
-        if wide * vectors * (1 + waiting) + vectors + 1 < env.vectors.count
-        and (vectors - 1) * lanes < along.size
-        and (wide == 1 or all(_places(nest, load, column, wide)[0] <= ROWS for load in far))
-    ]
+@dataclass(frozen=True)
+class _Tile:
+    """What is summed at a time: vectors of ``lanes`` along the last axis, some ``column``s by ``high`` places of the axis ``above``."""
 
-    begins = [nest.stores[0].stride(a.var) or 0 for a in nest.spatial if a is not along]
-    crossing = any(b % lanes for b in begins) and not any(uses_var(c, along.var) for c in asked_of(nest))
+    nest: Nest
+    column: Axis | None
+    along: Axis
+    lanes: int
+    env: Env
+    above: Axis | None = None
+    high: int = 1
 
-    def instructions(wide: int, vectors: int) -> int:
-        loads = sum(_loads(nest, load, column, along, wide, vectors) for load in nest.loads)
-        return loads + (volume(nest.reduce) + 1) * wide * vectors + crossing * wide
+    def apply(self, sch: Schedule, stages: Sequence[Nest], row: Axis | None) -> Schedule:
+        """The schedule, with its choices at their best values; ``stages`` are made for strips of ``row``."""
+        made, nest, column, along, env = sch.copy(), self.nest, self.column, self.along, self.env
+        results = _results(made, nest)
+        wide, vectors = self._chosen(made)
+        outer = [a for a in nest.spatial if a is not along]
+        around, tile, strips = [a.loop for a in outer if a is not column], list[LoopRV](), list[LoopRV]()
+        if row is not None:
+            strips, around = around[: outer.index(row)], around[outer.index(row) + 1 :]
+            strip, within = split_rows(made, nest, row, stages, env)
+            strips, around = [*strips, strip], [within, *around]
+        if self.above is not None:
+            at = around.index(self.above.loop)
+            around[at], each = made.split(self.above.loop, [None, self.high])
+            tile = [each]
+        if column is not None:
+            columns, each = made.split(column.loop, [None, wide])
+            around, tile = [*around, columns], [*tile, each]
+        place, middle, lane = made.split(along.loop, [None, vectors, self.lanes])
+        window = [a.loop for a in nest.reduce]
+        made.reorder(*strips, *around, place, *window, *tile, middle, lane)
+        for result in results:
+            made.reverse_compute_at(result, place, preserve_unit_loops=True)
+            *others, last = _inside(made, result, place)
+            for loop in others:
+                made.unroll(loop)
+            _, each, part = made.split(last, [None, vectors, self.lanes])
+            made.vectorize(part)
+            made.unroll(each)
+        for loop in (*tile, middle):
+            made.unroll(loop)
+        made.vectorize(lane)
+        without_borders(made, nest, nest.spatial)
+        init = made.decompose_reduction(nest.name, window[0])
+        *others, last = _inside(made, init.name, place)
+        made.vectorize(last)
+        for loop in others:
+            made.unroll(loop)
+        for n, loop in enumerate(window):
+            if prod(a.size for a in nest.reduce[n:]) * self.high * wide * vectors <= STRAIGHT:
+                made.unroll(loop)
+        in_strips(made, nest, stages, strips or [*around, place], env)
+        return made
 
-    def of_all(shape: tuple[int, int]) -> int:
-        wide, vectors = shape
-        whole, rest = divmod(-(-along.size // lanes), vectors)
-        return -(-size // wide) * (whole * instructions(wide, vectors) + (instructions(wide, rest) if rest else 0))
+    def _chosen(self, sch: Schedule) -> tuple[int, int]:
+        """The columns and vectors of a tile, a choice: the fewest instructions for all tiles."""
+        nest, loads = self.nest, self.nest.loads
+        far = [a for a in loads if 2 * least(a.buffer.shape) * a.buffer.dtype.bytes > self.env.machine.sizes["L2"]]
+        step = max((a.stride(self.along.var) or 0 for a in loads), default=0)
+        waiting = step if step > 1 else 0  # in registers, until all terms are picked from them
+        most = min((self._abreast(a) for a in loads), default=VECTORS)
+        size, registers = 1 if self.column is None else self.column.size, self.env.vectors.count
+        costs = {
+            (wide, vectors): self._of_all(wide, vectors)
+            for wide in range(1, min(WIDEST, size) + 1)
+            for vectors in range(1, most + 1)
+            if self.high * wide * vectors * (1 + waiting) + vectors + 1 < registers
+            and (vectors - 1) * self.lanes < self.along.size
+        }
+        slow = {w for w, _ in costs if w > 1 and any(_places(nest, a, self.column, w) > ROWS for a in far)}
+        first = min((shape for shape in costs if shape[0] not in slow), key=costs.__getitem__)
+        wides = {w: min(costs[s] for s in costs if s[0] == w) for w, _ in costs}
+        wides |= {w: max(wides[w], int(SLOW * costs[first])) for w in slow}
+        wide = choose(sch, list(wides), list(wides.values()))
+        others = {v: costs.get((first[0], v), max(costs.values())) for _, v in costs}
+        return wide, choose(sch, list(others), list(others.values()))
 
-    return min(fitting, key=of_all)
+    def _of_all(self, wide: int, vectors: int) -> int:
+        """The instructions of all tiles along a row. Neighbouring vectors of a row are stored to a line more than they fill, if rows begin anywhere;
+        one at a time where each asks for the ends of the row."""
+        size = 1 if self.column is None else self.column.size
+        whole, rest = divmod(-(-self.along.size // self.lanes), vectors)
+        each = whole * self._instructions(wide, vectors) + (self._instructions(wide, rest) if rest else 0)
+        return -(-size // wide) * each
+
+    def _instructions(self, wide: int, vectors: int) -> int:
+        nest, along = self.nest, self.along
+        begins = [nest.stores[0].stride(a.var) or 0 for a in nest.spatial if a is not along]
+        crossing = any(b % self.lanes for b in begins) and not any(uses_var(c, along.var) for c in asked_of(nest))
+        loads = sum(self._loads(load, wide, vectors) for load in nest.loads)
+        return loads + self.high * wide * ((volume(nest.reduce) + 1) * vectors + crossing)
+
+    def _loads(self, load: Access, wide: int, vectors: int) -> int:
+        """The vectors that a tile loads of an operand: neighbours along the columns share those of their windows."""
+        step = load.stride(self.along.var) or 0
+        tile = ((self.column, wide), (self.above, self.high))
+        places = prod(_places(self.nest, load, axis, count) for axis, count in tile)
+        walked = [_shared(self.nest, load, axis) for axis, _ in tile]
+        rest = [a for a in self.nest.reduce if load.stride(a.var) != 0 and not any(a in terms for terms in walked)]
+        return places * volume(rest) * max(1, step) * (vectors if step else 1)
+
+    def _abreast(self, load: Access) -> int:
+        """The vectors of a row that are summed at a time, at most: those picked from about four others, which take registers, where no two
+        share what is picked."""
+        step = load.stride(self.along.var) or 0
+        return (
+            -(-CLOSE // step) if step > 1 and self.lanes * step >= _places(self.nest, load, self.along, 1) else VECTORS
+        )
 
 
-def _abreast(nest: Nest, load: Access, along: Axis, lanes: int) -> int:
-    """The vectors of a row that are summed at a time, at most: those picked from about four others, which take registers, where no two
-    share what is picked."""
-    step = load.stride(along.var) or 0
-    return -(-CLOSE // step) if step > 1 and lanes * step >= _places(nest, load, along, 1)[0] else VECTORS
+def _places(nest: Nest, load: Access, axis: Axis | None, count: int) -> int:
+    """How many places along an axis ``count`` of it and their windows reach in an operand."""
+    shared = _shared(nest, load, axis)
+    if axis is None or not load.stride(axis.var):
+        return 1
+    step = abs(load.stride(axis.var) or 0) // min((abs(load.stride(a.var) or 1) for a in shared), default=1)
+    return min(volume(shared) * count, (count - 1) * max(1, step) + volume(shared))
 
 
-def _loads(nest: Nest, load: Access, column: Axis | None, along: Axis, wide: int, vectors: int) -> int:
-    """The vectors that a tile loads of an operand: neighbours along the columns share those of their windows."""
-    each = max(1, load.stride(along.var) or 0) * (vectors if load.stride(along.var) else 1)
-    places, others = _places(nest, load, column, wide)
-    return places * others * each
-
-
-def _places(nest: Nest, load: Access, column: Axis | None, wide: int) -> tuple[int, int]:
-    """How many places along the columns ``wide`` of them and their windows reach in an operand, and how many there are along other
-    terms."""
-    terms = [a for a in nest.reduce if load.stride(a.var) != 0]
-    index = None if column is None else next((i for i in load.indices if uses_var(i, column.var)), None)
-    if index is None or column is None:
-        return 1, volume(terms)
-    shared = [a for a in terms if uses_var(index, a.var)]
-    step = abs(load.stride(column.var) or 0) // min((abs(load.stride(a.var) or 1) for a in shared), default=1)
-    reach = min(volume(shared) * wide, (wide - 1) * max(1, step) + volume(shared))
-    return reach, volume([a for a in terms if a not in shared])
+def _shared(nest: Nest, load: Access, axis: Axis | None) -> list[Axis]:
+    """The terms that walk along an operand as an axis does."""
+    index = None if axis is None else next((i for i in load.indices if uses_var(i, axis.var)), None)
+    return [] if index is None else [a for a in nest.reduce if load.stride(a.var) != 0 and uses_var(index, a.var)]
