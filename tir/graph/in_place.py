@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
-from ..aliases import other_names
+from ..aliases import other_names, sharing
 from ..analysis.contents import path_to
 from ..analysis.dependence.domains import Injective
 from ..buffer import Buffer
@@ -14,7 +14,7 @@ from ..expr import BufferLoad, Call, Expr
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, While, seq
-from ..visit import buffers_in, rewrite, statements, substitute, walk
+from ..visit import accesses, rewrite, substitute, walk
 
 
 def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
@@ -58,11 +58,14 @@ def _with_one(func: PrimFunc, body: Stmt, instead: Mapping[Buffer, Buffer], sour
 def lowered_in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     """As :func:`in_place` of a function of which that made something: of ``func``, which is that function with flat buffers. None where statements would
     be left out, and where the two buffers do not have one view each, of one shape."""
-    named = {b.data: b for b in buffers_in(func.body)}
-    one, other = named.get(source.data), named.get(result.data)
-    if one is None or other is None or one.dtype != other.dtype or not structural_equal(one.shape, other.shape):
+    found = accesses(func.body)
+    ones, others = ({a.buffer for a in sharing(found, memory)} for memory in (source, result))
+    if len(ones) != 1 or len(others) != 1:
         return None
-    if any(_copies(s, one, other) for s in statements(func.body) if isinstance(s, BufferStore)):
+    (one,), (other,) = ones, others
+    if one.dtype != other.dtype or not structural_equal(one.shape, other.shape):
+        return None
+    if any(a.buffer is other and isinstance(a, BufferStore) and _reads(a.value, one) for a in found):
         return None
     left = rewrite(func.body, lambda s: s.body if isinstance(s, DeclBuffer) and s.buffer is one else None)
     return _with_one(func, left, {one: other}, source)
