@@ -146,6 +146,11 @@ def _with_nodes() -> set[str]:
 
 
 def __getattr__(name: str) -> Any:
+    with importlib.import_module("tir.collecting").seldom_collected:  # what loading modules makes lives on
+        return _loaded(name)
+
+
+def _loaded(name: str) -> Any:
     if not name.startswith("_") and name not in _LAZY and importlib.util.find_spec(f"tir.{name}") is not None:
         return importlib.import_module(
             f"tir.{name}"

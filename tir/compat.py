@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .buffer import Range
+from .collecting import seldom_collected
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .expr import StringImm, as_expr
 from .function import IRModule
@@ -136,6 +137,7 @@ def empty(shape: Any, dtype: str = "float32", device: Device | None = None) -> A
     return array(np.zeros(shape, dtype), device)
 
 
+@seldom_collected
 def compile(mod: Any, target: Any = "llvm") -> Any:
     """A function or a module of functions: ``tir.build`` under its newer name. A model: :func:`tir.graph.compile_graph`.
 
