@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...aliases import shares_memory
@@ -9,7 +10,7 @@ from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...expr import BufferLoad, const, is_const
 from ...function import PrimFunc
-from ...stmt import Block, BufferStore, For, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
 from ...visit import refresh, rewrite, substitute, uses_var
 from ..effects import effects
 from ..index import BlockRef, index_of
@@ -47,32 +48,40 @@ def _with(func: PrimFunc, wholes: dict[str, tuple[Stmt, Stmt]]) -> PrimFunc:
 def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     """The loops of a reduction, and their replacement."""
     block = ref.block
-    pairs = list(zip(block.iter_vars, ref.node.iter_values))
-    reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
+    reduce = [(i, v) for i, v in zip(block.iter_vars, ref.node.iter_values) if i.iter_type == "reduce"]
     if not reduce or block.init is None or not _starts_its_results(block, block.init):
         return None
     loops = _loops_of(ref, reduce)
     chain = [f for f in loops if is_const(f.extent, 1) or any(uses_var(v, f.loop_var) for _, v in reduce)]
-    spatial, inner = [f for f in loops if f not in chain], [f.loop_var for f in chain]
-    if spatial and not has_own_elements(block) or any(uses_var(e, inner) for f in spatial for e in (f.min, f.extent)):
-        return None
-    if not _complete(reduce, chain):
-        return None
-    # a loop of one iteration may be about anything
-    one = {f.loop_var: f.min for f in chain if is_const(f.extent, 1)}
-    kept = [(i, substitute(v, one)) for i, v in pairs if i.iter_type != "reduce"]
-    predicate = substitute(ref.node.predicate, one)
-    if uses_var(predicate, inner) or any(uses_var(v, inner) for _, v in kept):
+    spatial = [f for f in loops if f not in chain]
+    whole: Any = _outside(ref.node, chain)
+    if whole is None or not _complete(reduce, chain) or not _go_outside(spatial, chain, block):
         return None
     body: Any = substitute(_without_results(block.body), {i.var: v for i, v in reduce})
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
-    body = refresh(seq([block.init, body]))
-    made = block.replace(iter_vars=tuple(i for i, _ in kept), body=body, init=None)
-    whole: Stmt = ref.node.replace(iter_values=tuple(v for _, v in kept), predicate=predicate, block=made)
+    whole = whole.replace(block=whole.block.replace(body=refresh(seq([block.init, body])), init=None))
     for loop in reversed(spatial):
         whole = loop.replace(body=whole)
     return (loops[0] if loops else ref.node), whole
+
+
+def _outside(realize: BlockRealize, chain: Sequence[For]) -> BlockRealize | None:
+    """``realize`` over its spatial iterators, outside of the loops ``chain``; None if these decide for which values it runs."""
+    one = {f.loop_var: f.min for f in chain if is_const(f.extent, 1)}  # such a loop may be about anything
+    pairs = zip(realize.block.iter_vars, realize.iter_values)
+    kept = [(i, substitute(v, one)) for i, v in pairs if i.iter_type != "reduce"]
+    values, predicate = tuple(v for _, v in kept), substitute(realize.predicate, one)
+    if any(uses_var(e, [f.loop_var for f in chain]) for e in (predicate, *values)):
+        return None
+    block = realize.block.replace(iter_vars=tuple(i for i, _ in kept))
+    return realize.replace(iter_values=values, predicate=predicate, block=block)
+
+
+def _go_outside(spatial: Sequence[For], chain: Sequence[For], block: Block) -> bool:
+    """Whether ``spatial`` loops may be moved outside of the reduction loops ``chain``."""
+    bounds, inner = [e for f in spatial for e in (f.min, f.extent)], [f.loop_var for f in chain]
+    return not spatial or (has_own_elements(block) and not any(uses_var(e, inner) for e in bounds))
 
 
 def _starts_its_results(block: Block, init: Stmt) -> bool:
