@@ -38,6 +38,8 @@ class Range(Node):
     def __post_init__(self) -> None:
         low: Any = self.min
         extent: Any = self.extent
+        if type(low) is IntImm and type(extent) is IntImm and low.dtype is extent.dtype:
+            return  # most are
         if not isinstance(low, Expr) or not isinstance(extent, Expr):
             raise TypeError(
                 f"Range({self.min!r}, {self.extent!r}): a first element and an extent are expressions; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from .dtype import BOOL, INT32, VOID, DType
@@ -58,7 +58,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     """
     if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
         if dtype.min_value <= value <= dtype.max_value:
-            return IntImm(value, dtype)
+            return _integer(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item"):
@@ -87,6 +87,12 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     return IntImm(int(value), want)
 
 
+@lru_cache(4096)
+def _integer(value: int, dtype: DType) -> IntImm:
+    """One node for each number, which have no place in the source: hundreds of a step are made of few."""
+    return IntImm(value, dtype)
+
+
 def _usual_dtype(value: int | float | bool) -> str:
     if isinstance(value, bool):
         return "bool"
@@ -106,7 +112,7 @@ def _number_of(dtype: DType, value: Any) -> float:
 
 def is_const(e: Any, value: int | float | None = None) -> bool:
     """Whether ``e`` is a number (equal to ``value`` when one is given)."""
-    if isinstance(e, (IntImm, FloatImm)):
+    if type(e) is IntImm or isinstance(e, (IntImm, FloatImm)):
         return value is None or e.value == value
     return isinstance(e, (int, float)) and (value is None or e == value)
 
@@ -224,7 +230,7 @@ def _wrap(value: int, dtype: DType) -> int | None:
 
 def _fold(kind: Any, a: Expr, b: Expr) -> Expr | None:
     """The constant result of ``kind`` on two integer constants, where it fits their dtype."""
-    if not (isinstance(a, IntImm) and isinstance(b, IntImm)):
+    if type(a) is not IntImm or type(b) is not IntImm:
         return None
     if b.value == 0 and kind in _DIVISIONS:
         raise ZeroDivisionError(f"division of {a.value} by the constant zero")
@@ -260,7 +266,7 @@ def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
         raise TypeError(f"{_title(kind)} does not take {dtype} operands")
     if dtype.is_bool and kind is not Min and kind is not Max:
         x, y = cast(INT32, x), cast(INT32, y)
-    if not isinstance(x, IntImm) and not isinstance(y, IntImm):
+    if type(x) is not IntImm and type(y) is not IntImm:
         return kind(x, y)
     folded = _fold(kind, x, y)
     if folded is None and x.dtype.is_int:
@@ -270,7 +276,7 @@ def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
 
 def _dropped(kind: Any, x: Expr, y: Expr) -> Expr | None:
     """What remains of ``kind(x, y)``, of integers, where one of them is zero or one; None where both matter."""
-    if isinstance(y, IntImm):
+    if type(y) is IntImm:
         if y.value == 0 and (kind is Add or kind is Sub):
             return x
         if y.value == 1 and kind in (Mul, FloorDiv, Div):
@@ -279,7 +285,7 @@ def _dropped(kind: Any, x: Expr, y: Expr) -> Expr | None:
             raise ZeroDivisionError(f"division of `{x!r}` by the constant zero")
         if ((y.value == 0 and kind is Mul) or (y.value == 1 and kind in (FloorMod, Mod))) and not _calls(x):
             return IntImm(0, x.dtype)
-    if isinstance(x, IntImm):
+    if type(x) is IntImm:
         if x.value == 0 and kind is Add:
             return y
         if x.value == 1 and kind is Mul:

@@ -20,7 +20,6 @@ from .render import short_text
 
 T = TypeVar("T")
 N = TypeVar("N")
-_UNKNOWN: Any = object()
 _ITSELF: Any = object()
 
 
@@ -160,15 +159,16 @@ def once(compute: Callable[[N], T]) -> Callable[[N], T]:
 
     @functools.wraps(compute)
     def answer(node: N) -> T:
-        memos = getattr(node, "_memos", None)
+        memos = node._memos
         if memos is None:
             memos = {}
             _set_memos(node, memos)
-        found = memos.get(compute, _UNKNOWN)
-        if found is _UNKNOWN:
-            found = compute(node)
-            memos[compute] = _ITSELF if found is node else found  # no node holds itself, to be freed at once
-        return node if found is _ITSELF else found  # type: ignore[return-value]
+        if compute in memos:
+            found = memos[compute]
+            return node if found is _ITSELF else found  # type: ignore[return-value]
+        found = compute(node)
+        memos[compute] = _ITSELF if found is node else found  # no node holds itself, to be freed at once
+        return found
 
     return answer
 

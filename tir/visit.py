@@ -29,9 +29,7 @@ def walk(root: Any, enter: Callable[[Node], bool] | None = None) -> Iterator[Nod
         item = stack.pop()
         yield item
         if type(item) not in LEAVES and (enter is None or enter(item)):
-            children = item.children()
-            children.reverse()
-            stack += children
+            stack += item.children()[::-1]
 
 
 def nodes_of(root: Any) -> list[Any]:
@@ -149,9 +147,7 @@ def free_vars(root: Any) -> list[Var]:
         elif kind not in LEAVES:
             if kind in _BOUND:
                 bound.update(_BOUND[kind](item))
-            children = item.children()
-            children.reverse()
-            stack += children
+            stack += item.children()[::-1]
     return [v for v in used if v not in bound]
 
 
@@ -179,9 +175,7 @@ def accesses(root: Any) -> list[BufferLoad | BufferStore]:
         if kind not in LEAVES:
             if kind is BufferLoad or kind is BufferStore:
                 found.append(item)
-            children = item.children()
-            children.reverse()
-            stack += children
+            stack += item.children()[::-1]
     return found
 
 
@@ -290,18 +284,24 @@ def vars_in(*roots: Any) -> set[Var]:
 
 def has_load(*roots: Expr) -> bool:
     """Whether there is a load under ``roots``."""
-    return contains(BufferLoad, *roots)
+    found = [e for e in roots if type(e) not in LEAVES]
+    for e in found:
+        if type(e) is BufferLoad:
+            return True
+        found += [child for child in e.children() if type(child) not in LEAVES]
+    return False
 
 
 def bound_inside(block: Block) -> set[Var]:
     """Variables that are bound inside ``block``: by loops, lets and blocks."""
     found: set[Var] = set()
-    for item in walk(block):
-        if isinstance(item, For):
+    for item in nodes_of(block):
+        kind = item.__class__
+        if kind is For:
             found.add(item.loop_var)
-        elif isinstance(item, (LetStmt, Let)):
+        elif kind is LetStmt or kind is Let:
             found.add(item.var)
-        elif isinstance(item, Block) and item is not block:
+        elif kind is Block and item is not block:
             found |= {i.var for i in item.iter_vars}
     return found
 
@@ -312,11 +312,12 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     variables: dict[Var, Any] = dict(also or {})
     buffers: dict[Buffer, Buffer] = {}
     for item in nodes_of(stmt):
-        if isinstance(item, For):
+        kind = item.__class__
+        if kind is For:
             variables.setdefault(item.loop_var, item.loop_var.replace())
-        elif isinstance(item, (IterVar, LetStmt, Let)):
+        elif kind is IterVar or kind is LetStmt or kind is Let:
             variables.setdefault(item.var, item.var.replace())
-        elif isinstance(item, Block):
+        elif kind is Block:
             for buffer in (*item.alloc_buffers, *(m.buffer for m in item.match_buffers)):
                 variables[buffer.data] = buffer.data.replace()
                 buffers[buffer] = buffer.replace(data=variables[buffer.data])

@@ -92,7 +92,7 @@ class Analyzer:
         self._forget()
         if not isinstance(value, Range) and is_data(as_expr(value), self.data):
             self.data.add(var)
-        if isinstance(value, Range) and isinstance(value.extent, IntImm) and isinstance(value.min, IntImm):
+        if type(value) is Range and type(value.extent) is IntImm and type(value.min) is IntImm:
             low = value.min.value
             self._ranges[var] = ((low, low + value.extent.value - 1), None, None)
             return
@@ -325,6 +325,22 @@ class Analyzer:
         """Whether ``condition`` is proved under the assumptions; not if it has effects, which may change what it gives."""
         asked = as_expr(condition)
         return is_pure(asked) and Prover(self).holds(asked)
+
+    def unproved(self, e: Expr, values: Range) -> list[Expr]:
+        """What is not proved of ``e`` being one of ``values``: none, one or both of the conditions on their ends.
+
+        >>> from tir.expr import Var
+        >>> i, analyzer = Var("i"), Analyzer()
+        >>> analyzer.bind(i, Range(as_expr(0), as_expr(4)))
+        >>> [analyzer.unproved(e, Range(as_expr(0), as_expr(8))) for e in (i * 2, i * 3)]
+        [[], [i * 3 < 8]]
+        """
+        if type(values.min) is IntImm and type(values.extent) is IntImm and is_pure(e):
+            (low, high), first = self.bound(e), values.min.value
+            if low is not None and high is not None and first <= low and high < first + values.extent.value:
+                return []
+        ends = (e >= values.min, e < values.min + values.extent)
+        return [end for end in ends if not self.can_prove(end)]
 
     def can_prove_equal(self, a: Any, b: Any) -> bool:
         """Whether ``a`` and ``b`` are proved to be equal; not if one has effects: two calls may give two values."""

@@ -262,10 +262,10 @@ def detect_iter_map(
 
 
 def covered_box(
-    values: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr = TRUE
+    values: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr = TRUE, check: str = "surjective"
 ) -> tuple[Range, ...] | None:
-    """The box of which ``values`` take every point over ``domains`` where ``predicate`` holds, and no other; None if there is
-    none, or it is not shown.
+    """The box of which ``values`` take every point over ``domains`` where ``predicate`` holds, and no other (once, where
+    ``check`` is "bijective"); None if there is none, or it is not shown.
 
     >>> from tir.expr import Var, const
     >>> i, j = Var("i"), Var("j")
@@ -273,7 +273,7 @@ def covered_box(
     >>> box.min, box.extent
     (1, 32)
     """
-    found = detect_iter_map(values, domains, predicate, check="surjective")
+    found = detect_iter_map(values, domains, predicate, check)
     if not isinstance(found, IterMap) or not all(map(partial(_is_empty_with, found), _perhaps_empty(values, domains))):
         return None
     return tuple(Range(i.base, i.extent) for i in found.indices)
@@ -328,7 +328,7 @@ def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: s
             if c != size:
                 return None
             size *= extent.value
-        one = IntImm(1, e.dtype)
+        one = const(1, e.dtype)
         splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in reversed(digits)]
         sums.append(IterSum(tuple(splits), base.build(e.dtype), const(size, e.dtype)))
     if check == "bijective" and any(v not in used and not is_const(r.extent, 1) for v, r in domains.items()):
