@@ -17,6 +17,7 @@ from ..node import Memo, Node
 from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
+    THREAD_BINDING,
     Allocate,
     AllocateConst,
     AttrStmt,
@@ -113,9 +114,12 @@ class Summary:
             self.used_in_blocks -= self.bound
         if self.allocated:
             self.buffers -= self.allocated
-        for name in _SETS:
-            if not getattr(self, name):
-                setattr(self, name, _NOTHING)
+        self.uses = self.uses or _NOTHING  # for all summaries one: most of their sets are empty
+        self.used_in_blocks = self.used_in_blocks or _NOTHING
+        self.buffers = self.buffers or _NOTHING
+        self.bound = self.bound or _NOTHING
+        self.allocated = self.allocated or _NOTHING
+        self.threads = self.threads or _NOTHING
 
     def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
         self.allocated.update(buffers)
@@ -136,8 +140,7 @@ class Summary:
         self.plain = self.plain and part.plain
 
 
-_SETS = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "threads")
-_NOTHING = frozenset[Any]()  # for all summaries one: most of their sets are empty
+_NOTHING = frozenset[Any]()
 
 
 _SUMMARIES: Memo[Summary] = Memo()
@@ -173,8 +176,7 @@ class _Checker:
             self.known.add(buffer)
         sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
         self.defined.update(size for size in sizes if isinstance(size, Var))  # one that a shape names first, it defines
-        for size in sizes:
-            self.expr(size, func)
+        self.expr(func, *sizes)
         if type(func.body) is BlockRealize:
             self.bindings(func.body)
             self.inside(func.body.block, func.body)
@@ -194,22 +196,21 @@ class _Checker:
     def buffer_parts(self, buffer: Buffer, node: Any) -> None:
         for part in _sizes(buffer):
             if type(part) is not IntImm:
-                self.expr(part, node)
+                self.expr(node, part)
 
     # ------------------------------------------------------------ expressions
 
-    def expr(self, e: Any, node: Any) -> None:
+    def expr(self, node: Any, *es: Any) -> None:
         uses = self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks
-        left = [e]
-        while left:
-            e = left.pop()
+        left, defined, hidden = [*es], self.defined, self.hidden
+        for e in left:  # which grows
             kind = type(e)
-            if kind is IntImm or kind is FloatImm:
-                continue
             if kind is Var:
                 uses.add(e)
-                if e not in self.defined or e in self.hidden:
+                if e not in defined or e in hidden:
                     self.misused(e, node)
+            elif kind is IntImm or kind is FloatImm:
+                continue
             elif kind is BufferLoad:
                 self.access(e.buffer, e.indices, node)
             elif isinstance(e, BinaryOp):
@@ -217,11 +218,11 @@ class _Checker:
                     self.report(
                         node, f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}; cast one of them"
                     )
-                left += (e.b, e.a)
+                left += (e.a, e.b)
             elif isinstance(e, Let):
-                self.expr(e.value, node)
+                self.expr(node, e.value)
                 fresh = self.define(e.var, node, "variable")
-                self.expr(e.body, node)
+                self.expr(node, e.body)
                 if fresh:
                     self.defined.discard(e.var)
             elif isinstance(e, Reduce):
@@ -229,16 +230,15 @@ class _Checker:
             elif isinstance(e, BufferRegion):
                 self.region(e, node)
             elif isinstance(e, Call):
-                left += [arg for arg in reversed(e.args) if isinstance(arg, Node)]
+                left += [arg for arg in e.args if isinstance(arg, Node)]
             elif isinstance(e, Node):
-                left += reversed(e.children())
+                left += e.children()
 
     def _reduced(self, e: Reduce, node: Any) -> None:
         self.part.plain = False
         axes = [axis.var for axis in e.axis]
         self.defined.update(axes)
-        for child in (*e.source, *e.init, e.condition):
-            self.expr(child, node)
+        self.expr(node, *e.source, *e.init, e.condition)
         self.defined.difference_update(axes)
 
     def misused(self, var: Var, node: Any) -> None:
@@ -269,7 +269,7 @@ class _Checker:
         for index in indices:
             if not index.dtype.is_int and not index.dtype.is_bool:
                 self.report(node, f"an index of `{buffer.name}` has dtype {index.dtype}; indices are integers")
-            self.expr(index, node)
+        self.expr(node, *indices)
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
         self.part.buffers.add(buffer)
@@ -285,10 +285,7 @@ class _Checker:
             self.report(
                 node, f"buffer `{buffer.name}` has {buffer.ndim} dimensions, but its region {len(region.region)}"
             )
-        for r in region.region:
-            self.expr(r.min, node)
-            if type(r.extent) is not IntImm:
-                self.expr(r.extent, node)
+        self.expr(node, *[e for r in region.region for e in (r.min, r.extent) if type(e) is not IntImm])
 
     # ------------------------------------------------------------ statements
 
@@ -343,8 +340,7 @@ class _Checker:
         )
 
     def leaf(self, s: Any) -> None:
-        for child in s.children():
-            self.expr(child, s)
+        self.expr(s, *s.children())
 
     def seq(self, s: SeqStmt) -> None:
         """Visit the members of a sequence; of a long one, by parts."""
@@ -354,7 +350,7 @@ class _Checker:
 
     def store(self, s: BufferStore) -> None:
         self.access(s.buffer, s.indices, s)
-        self.expr(s.value, s)
+        self.expr(s, s.value)
         want = s.buffer.dtype
         if s.indices and s.indices[-1].dtype.lanes > 1:
             want = BufferLoad(s.buffer, s.indices).dtype
@@ -377,25 +373,23 @@ class _Checker:
         """Visit a nest of loops."""
         fresh, launched = list[Var](), len(self.threads)
         while type(s) is For:
-            if type(s.min) is not IntImm:
-                self.expr(s.min, s)
-            if type(s.extent) is not IntImm:
-                self.expr(s.extent, s)
+            var, low, extent, thread = s.loop_var, s.min, s.extent, s.thread
+            if type(low) is not IntImm or type(extent) is not IntImm:
+                self.expr(s, low, extent)
             if s.kind not in LOOP_KINDS:
-                self.report(s, f"loop `{s.loop_var.name}` has the unknown kind {s.kind!r}")
-            if (s.kind == "thread_binding") != bool(s.thread):
-                self.report(s, f"loop `{s.loop_var.name}` of kind {s.kind} has the thread axis {s.thread!r}")
-            dtype = s.loop_var.dtype
-            if s.min.dtype is not dtype or s.extent.dtype is not dtype:
-                part, e = ("minimum", s.min) if s.min.dtype is not dtype else ("extent", s.extent)
-                self.report(s, f"loop `{s.loop_var.name}` is {dtype}, but its {part} {e.dtype}")
-            if s.thread and is_launch_axis(s.thread):
+                self.report(s, f"loop `{var.name}` has the unknown kind {s.kind!r}")
+            if (s.kind == THREAD_BINDING) is not (thread != ""):
+                self.report(s, f"loop `{var.name}` of kind {s.kind} has the thread axis {thread!r}")
+            if low.dtype is not var.dtype or extent.dtype is not var.dtype:
+                part, e = ("minimum", low) if low.dtype is not var.dtype else ("extent", extent)
+                self.report(s, f"loop `{var.name}` is {var.dtype}, but its {part} {e.dtype}")
+            if thread and is_launch_axis(thread):
                 self.part.threads.add(s.thread)
                 self._bound_again(s)
                 self.threads.append(s)
-            if self.define(s.loop_var, s, "loop variable"):
-                fresh.append(s.loop_var)
-            self.loops.add(s.loop_var)
+            if self.define(var, s, "loop variable"):
+                fresh.append(var)
+            self.loops.add(var)
             s = s.body
         self.visit(s)
         self.defined.difference_update(fresh)
@@ -404,17 +398,17 @@ class _Checker:
     def if_(self, s: IfThenElse) -> None:
         if not s.condition.dtype.is_bool:
             self.report(s, f"an `if` on a condition of dtype {s.condition.dtype}")
-        self.expr(s.condition, s)
+        self.expr(s, s.condition)
         self.visit(s.then_case)
         if s.else_case is not None:
             self.visit(s.else_case)
 
     def while_(self, s: While) -> None:
-        self.expr(s.condition, s)
+        self.expr(s, s.condition)
         self.visit(s.body)
 
     def let(self, s: LetStmt) -> None:
-        self.expr(s.value, s)
+        self.expr(s, s.value)
         if s.value.dtype is not s.var.dtype and not s.var.dtype.is_handle:
             self.report(s, f"`{s.var.name}` is {s.var.dtype}, but its value {s.value.dtype}")
         fresh = self.define(s.var, s, "variable")
@@ -424,7 +418,7 @@ class _Checker:
 
     def attr(self, s: AttrStmt) -> None:
         self.part.plain = False
-        self.expr(s.value, s)
+        self.expr(s, s.value)
         if isinstance(s.node, IterVar):
             # one thread variable may be launched again by a nested or a following statement
             fresh = s.node.var not in self.defined
@@ -438,10 +432,9 @@ class _Checker:
 
     def allocate(self, s: Any) -> None:
         self.part.plain = False
-        for e in s.extents:
-            self.expr(e, s)
+        self.expr(s, *s.extents)
         if isinstance(s, Allocate):
-            self.expr(s.condition, s)
+            self.expr(s, s.condition)
         fresh = self.define(s.buffer_var, s, "pointer")
         self.visit(s.body)
         if fresh:
@@ -451,7 +444,7 @@ class _Checker:
     def declare(self, s: DeclBuffer) -> None:
         self.part.plain = False
         self.buffer_parts(s.buffer, s)
-        self.expr(s.buffer.data, s)
+        self.expr(s, s.buffer.data)
         self.known.add(s.buffer)
         self.visit(s.body)
         self.known.discard(s.buffer)
@@ -462,10 +455,7 @@ class _Checker:
         self.known.add(s.buffer)
         fresh = not shares_memory(s, self.defined)
         self.defined.add(s.buffer.data)
-        for r in s.bounds:
-            self.expr(r.min, s)
-            self.expr(r.extent, s)
-        self.expr(s.condition, s)
+        self.expr(s, *[e for r in s.bounds for e in (r.min, r.extent)], s.condition)
         self.visit(s.body)
         if fresh:
             self.defined.discard(s.buffer.data)
@@ -482,8 +472,7 @@ class _Checker:
             self.report(
                 s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings"
             )
-        for value in s.iter_values:
-            self.expr(value, s)
+        self.expr(s, *s.iter_values)
         if not s.predicate.dtype.is_bool:
             self.report(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
         known = type(s.predicate) is IntImm
@@ -492,11 +481,11 @@ class _Checker:
             what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
             self.report(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
         elif not known:
-            self.expr(s.predicate, s)
-        for iv in block.iter_vars:
-            for e in () if iv.dom is None else (iv.dom.min, iv.dom.extent):
-                if type(e) is not IntImm:
-                    self.expr(e, s)
+            self.expr(s, s.predicate)
+        domains = [iv.dom for iv in block.iter_vars if iv.dom is not None]
+        ends = [e for dom in domains for e in (dom.min, dom.extent) if type(e) is not IntImm]
+        if ends:
+            self.expr(s, *ends)
         for iv, value in zip(block.iter_vars, s.iter_values):
             if iv.var.dtype is not value.dtype:
                 self.report(
