@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from operator import is_not
 from typing import Any
 
 from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
-from ..expr import EQ, And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const
+from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const
 from ..node import Node, once
 from ..op import OPS, effect_of
-from ..records import cached_property, record
+from ..records import cached_property, changed, record
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
 from ..visit import LEAVES, has_load, substitute, uses_var
-from .evaluation import evaluated_before_body, evaluated_parts, places_of_views
+from .evaluation import evaluated_before_body, evaluated_parts, places_of_views, starts
 from .indexed_elements import in_source, rows
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
@@ -76,7 +76,7 @@ class Effect:
         def at(e: Any) -> Any:
             return tuple(substitute(x, values) for x in e) if isinstance(e, tuple) else substitute(e, values)
 
-        return replace(
+        return changed(
             self,
             indices=None if self.indices is None else tuple(map(at, self.indices)),
             loops=tuple((v, at(low), at(extent)) for v, low, extent in self.loops),
@@ -117,13 +117,26 @@ class Effects:
     """The effects of one statement in program order. ``opaque``: there are further, unknown effects (it passes a
     pointer on, or calls an impure function). ``allocated`` has the pointers of memory allocated inside. ``views`` has
     the regions that views inside refer to, in the form of reads: their elements need not be accessed.
-    ``by_pointer``: an access is of whatever buffer is known to be behind a pointer."""
+    ``by_pointer``: an access is of whatever buffer is known to be behind a pointer.
 
-    effects: tuple[Effect, ...]
+    ``stored`` and ``viewed`` are the effects and the views, with ``_ITSELF`` in the place of ``stmt``; ``known``: what is
+    kept with that."""
+
+    stored: tuple[Effect, ...]
     opaque: bool = False
     allocated: frozenset[Var] = frozenset()
-    views: tuple[Effect, ...] = ()
+    viewed: tuple[Effect, ...] = ()
     by_pointer: bool = False
+    stmt: Any = None
+    known: Effects | None = None
+
+    @cached_property
+    def effects(self) -> tuple[Effect, ...]:
+        return self.stored if self.stmt is None else _exchanged(self.stored, _ITSELF, self.stmt)
+
+    @cached_property
+    def views(self) -> tuple[Effect, ...]:
+        return self.viewed if self.stmt is None else _exchanged(self.viewed, _ITSELF, self.stmt)
 
     def __iter__(self) -> Iterator[Effect]:
         return iter(self.effects)
@@ -143,12 +156,12 @@ class Effects:
     @cached_property
     def reads(self) -> frozenset[Var]:
         """Pointers of the memory that is read."""
-        return memory_of(e for e in self.effects if e.kind == READ)
+        return memory_of([e for e in self.stored if e.kind == READ]) if self.known is None else self.known.reads
 
     @cached_property
     def writes(self) -> frozenset[Var]:
         """Pointers of the memory that is written."""
-        return memory_of(e for e in self.effects if e.kind == WRITE)
+        return memory_of([e for e in self.stored if e.kind == WRITE]) if self.known is None else self.known.writes
 
 
 @dataclass
@@ -167,34 +180,32 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """
     if isinstance(stmt, Expr) or (within is not None and (within.lets or within.views)):
         return _Walker(within or Surroundings()).of(stmt)
-    return _exchanged(_effects(stmt), _ITSELF, stmt)
+    known = _effects(stmt)
+    return known if known.stmt is None else changed(known, stmt=stmt, known=known)
 
 
 @once
 def _effects(stmt: Any) -> Effects:
     """The effects of a statement, which has them, without itself."""
-    return _exchanged(_Walker(Surroundings()).of(stmt), stmt, _ITSELF)
+    found = _Walker(Surroundings()).of(stmt)
+    stored, viewed = (_exchanged(part, stmt, _ITSELF) for part in (found.stored, found.viewed))
+    has_itself = any(map(is_not, (*stored, *viewed), (*found.stored, *found.viewed)))
+    return changed(found, stored=stored, viewed=viewed, stmt=_ITSELF if has_itself else None)
 
 
 _ITSELF: Any = object()
 
 
-def _exchanged(found: Effects, old: Any, new: Any) -> Effects:
+def _exchanged(found: Sequence[Effect], old: Any, new: Any) -> tuple[Effect, ...]:
     """``found``, with ``new`` where ``old`` is the node or the block of an effect."""
 
     def at(effect: Effect) -> Effect:
-        is_node, is_block = effect.node is old, effect.block is old
-        if not (is_node or is_block):
+        node, block = effect.node, effect.block
+        if node is not old and block is not old:
             return effect
-        made = object.__new__(Effect)
-        made.__dict__.update(effect.__dict__)
-        made.__dict__.update(node=new if is_node else effect.node, block=new if is_block else effect.block)
-        return made
+        return changed(effect, node=new if node is old else node, block=new if block is old else block)
 
-    parts = [tuple([at(e) for e in part]) for part in (found.effects, found.views)]
-    if all(a is b for a, b in zip(chain(*parts), chain(found.effects, found.views))):
-        return found
-    return Effects(parts[0], found.opaque, found.allocated, parts[1], found.by_pointer)
+    return tuple(map(at, found))
 
 
 def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
@@ -373,13 +384,8 @@ class _Walker:
 
     def _around(self, effect: Effect) -> Effect:
         """An effect of a statement, as one of what is around it."""
-        made = object.__new__(Effect)
-        made.__dict__.update(effect.__dict__)
-        made.__dict__["loops"] = self.loops + effect.loops
-        made.__dict__["guards"] = self.guards + effect.guards
-        if effect.block is None:
-            made.__dict__["block"] = self.inner
-        return made
+        block = self.inner if effect.block is None else effect.block
+        return changed(effect, loops=self.loops + effect.loops, guards=self.guards + effect.guards, block=block)
 
     def walk(self, realize: BlockRealize) -> None:
         block = realize.block
@@ -402,8 +408,7 @@ class _Walker:
             self.viewed.append(self._effect(READ, match.source.buffer, box, match))
         self.views = {**self.views, **views_in([block])}
         if block.init is not None:
-            starts = [(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
-            around, self.first = self.guards, tuple(self.known(EQ(v, least)) for v, least in starts)
+            around, self.first = self.guards, tuple(map(self.known, starts(block)))
             self.guards = (*around, *self.first)
             self.visit(block.init)
             self.guards, self.first = around, None

@@ -97,10 +97,15 @@ def _realize(s: BlockRealize) -> list[Part]:
     return [(s.predicate, None), *((value, runs) for value in s.iter_values), (s.block, runs)]
 
 
+def starts(block: Block) -> list[Expr]:
+    """The conditions under which an instance of a block runs its init."""
+    return [EQ(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
+
+
 def _block(s: Block) -> list[Part]:
     places = [e for m in s.match_buffers for r in m.source.region for e in (r.min, r.extent)]
-    starts = [EQ(i.var, i.dom.min) for i in s.iter_vars if i.iter_type == "reduce" and i.dom is not None]
-    init: list[Part] = [] if s.init is None else [(s.init, all_of(starts) if starts else None)]
+    first = starts(s)
+    init: list[Part] = [] if s.init is None else [(s.init, all_of(first) if first else None)]
     return [*((e, None) for e in places), *init, (s.body, None)]
 
 

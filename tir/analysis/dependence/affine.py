@@ -15,7 +15,7 @@ from ...arith.linear import Linear, is_index, linear, same
 from ...buffer import Buffer, Range, ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var, const, is_const
 from ...node import MemoAmong
-from ...visit import has_load, nodes_of
+from ...visit import has_load, nodes_of, vars_in
 from .delinearize import undivided
 from .statements import Access, Loop, Statement, deciding
 
@@ -71,8 +71,9 @@ class AffineForms:
             return None
         own, left = linear(index).split([v for v in self.ends if v not in loops])
         own.const, left.const = left.const, 0
-        form = self.of(own.build(index.dtype))
-        ends = None if form is None else form.interval(self.ends)
+        ends = own.interval(self.ends)
+        if ends is None and (form := self.of(own.build(index.dtype))) is not None:
+            ends = form.interval(self.ends)
         return None if ends is None else (left, ends)
 
     def of(self, index: Any) -> Linear | None:
@@ -228,10 +229,10 @@ def _found_apart(
 ) -> frozenset[Var] | None:
     """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown.
     ``sizes`` are buffers, whose shapes are not negative."""
-    used = {n for i in indices for n in nodes_of(i) if isinstance(n, Var)}
+    used = vars_in(*indices)
     loops = [loop for loop in around if loop[0] in used]
     own = {v for v, _, _ in around}
-    if any(n in own for _, low, size in loops for e in (low, size) for n in nodes_of(e)):
+    if not own.isdisjoint(vars_in(*[e for _, low, size in loops for e in (low, size)])):
         return None
     domains = {v: Range(low, extent) for v, low, extent in loops}
     found = detect_iter_map(indices, domains, check="bijective")

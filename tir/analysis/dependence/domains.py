@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -16,6 +16,7 @@ from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
+from ...records import cached_property, record
 from ...visit import has_load, substitute, vars_in
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef, wrapped_in
@@ -32,7 +33,9 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     take all in it."""
     domains = {i.var: i.dom for i in ref.block.iter_vars if i.var in variables and i.dom is not None}
     loops, values = ref.loop_ranges(host), [ref.bindings[v] for v in domains]
-    rest = _beyond_domains(ref, domains)
+    around = {loop.var: loop.range for loop in ref.all_loops()}
+    pairs = [(i, v) for i, v in zip(ref.block.iter_vars, ref.node.iter_values) if i.var in domains]
+    rest = _beyond_domains(pairs, ref.node.predicate, around)
     hull = relax([Range(v, const(1, v.dtype)) for v in values], loops, predicate=rest)
     if hull is None or has_load(*(e for r in hull for e in (r.min, r.extent))):
         return domains, False
@@ -44,19 +47,39 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     return box, found is not None and runs and _same_box(found, hull)
 
 
-def _beyond_domains(ref: BlockRef, variables: Collection[Var]) -> Expr:
-    """The predicate of ``ref`` without what says that these iterators are in their domains."""
-    if is_const(ref.node.predicate, 1):
-        return ref.node.predicate
-    analyzer = Analyzer({loop.var: loop.range for loop in ref.all_loops()})
-    for iterator, value in zip(ref.block.iter_vars, ref.node.iter_values):
-        if iterator.var in variables:
-            analyzer.assume(value >= iterator.dom.min)
-            analyzer.assume(value < iterator.dom.min + iterator.dom.extent)
-    return all_of([c for c in conjuncts(ref.node.predicate) if has_load(c) or not analyzer.can_prove(c)])
+def _beyond_domains(pairs: Iterable[tuple[Any, Expr]], predicate: Expr, around: Mapping[Var, Range]) -> Expr:
+    """``predicate`` without what says that iterators, in ``pairs`` with their values, are in their domains."""
+    if is_const(predicate, 1):
+        return predicate
+    analyzer = Analyzer(around)
+    for iterator, value in pairs:
+        analyzer.assume(value >= iterator.dom.min)
+        analyzer.assume(value < iterator.dom.min + iterator.dom.extent)
+    return all_of([c for c in conjuncts(predicate) if has_load(c) or not analyzer.can_prove(c)])
+
+
+def fills_domain(
+    pairs: Sequence[tuple[Any, Expr]],
+    predicate: Expr,
+    loops: Mapping[Var, Range],
+    around: Mapping[Var, Range],
+    check: str = "surjective",
+) -> bool:
+    """Whether the values of iterators over ``loops``, where ``predicate`` holds, are an iterator map, with the property
+    ``check``, onto their domains. ``around`` has the ranges of all loops. False means "not shown"."""
+    domains = [i.dom for i, _ in pairs]
+    found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), check)
+    if found is None or _same_box(found, domains):
+        return found is not None
+    if not encloses(found, domains, Analyzer()):
+        return False
+    analyzer = Analyzer(around)  # does the predicate leave out all values beyond the domains?
+    analyzer.assume(predicate)
+    return not any(analyzer.unproved(v, i.dom) for i, v in pairs)
 
 
 def _same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:
+    """Whether two boxes provably have the same points."""
     analyzer = Analyzer()
     return all(
         analyzer.can_prove_equal(a.min, b.min) and analyzer.can_prove_equal(a.extent, b.extent)
@@ -64,7 +87,7 @@ def _same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RunsWholeDomain(Question):
     """The loops above a block run it for every value of its iterators."""
 
@@ -77,7 +100,7 @@ class RunsWholeDomain(Question):
     def _pairs(self) -> list[tuple[Any, Expr]]:
         return list(zip(self.ref.block.iter_vars, self.ref.node.iter_values))
 
-    @property
+    @cached_property
     def _loops(self) -> dict[Var, Range]:
         return self.ref.loop_ranges()
 
@@ -85,31 +108,16 @@ class RunsWholeDomain(Question):
         """Whether the block is under an ``if``, or in a loop that no iterator uses and that may have no iterations."""
         if self.ref.scope is not None and wrapped_in(self.ref, self.ref.scope) is not None:
             return True
-        values, analyzer = [v for _, v in self._pairs], Analyzer()
-        used = vars_in(*values)
-        repeating = (r for var, r in self._loops.items() if var not in used)
-        return not all(analyzer.can_prove(r.extent > 0) for r in repeating)
+        used = vars_in(*self.ref.node.iter_values)
+        return not all(Analyzer().can_prove(r.extent > 0) for var, r in self._loops.items() if var not in used)
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
         if self._is_conditional():
             return NOT_SHOWN
-        domains = [i.dom for i, _ in self._pairs]
-        rest = _beyond_domains(self.ref, {i.var for i, _ in self._pairs})
-        found = covered_box([v for _, v in self._pairs], self._loops, rest)
-        if found is None:
-            return NOT_SHOWN
-        whole = _same_box(found, domains) or (encloses(found, domains, Analyzer()) and self._stays_inside())
-        return PROVED if whole else NOT_SHOWN
-
-    def _stays_inside(self) -> bool:
-        """Whether the predicate leaves out all values beyond the domains."""
-        analyzer = self.ref.analyzer()
-        analyzer.assume(self.ref.node.predicate)
-        return all(
-            analyzer.can_prove(v >= i.dom.min) and analyzer.can_prove(v < i.dom.min + i.dom.extent)
-            for i, v in self._pairs
-        )
+        around = {loop.var: loop.range for loop in self.ref.all_loops()}
+        filled = fills_domain(self._pairs, self.ref.node.predicate, self._loops, around)
+        return PROVED if filled else NOT_SHOWN
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:

@@ -108,7 +108,7 @@ class _Iterations:
             side.ignored = side.unit.local | question.ignored | own
         changing = frozenset[Var]().union(*(side.unit.written for side in self.sides))
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
-        self.differ: dict[frozenset[int], bool] = {}
+        self.differ: dict[frozenset[Any], bool] = {}
         self.private: dict[Var, bool] = {}
         self.inferred: list[Buffer] = []  # private ones that the loop's clause does not name
 
@@ -159,7 +159,9 @@ class CarriedDependence(Question):
 
     @tier(Tier.AFFINE)
     def by_forms(self) -> Verdict:
-        both = frozenset((id(self.first), id(self.second)))
+        sides = (self.source.unit, self.first.access), (self.sink.unit, self.second.access)
+        # the init, the reads and the writes of a reduction are of one element in the same loops
+        both = frozenset([(a.buffer, a.indices, a.loops, unit.loops, unit.inner) for unit, a in sides])
         known = self.iterations.differ
         if both not in known:
             known[both] = indices_differ(*self._forms)

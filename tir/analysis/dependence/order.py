@@ -125,9 +125,13 @@ class DependenceKept(Question):
         order = shared_order(source.run.time, sink.run.time)
         if order is None or not order[1]:
             return False
-        changing = source.unit.written | sink.unit.written
-        s, t = (AffineForms(by_loops(run), changing) for run in (source.run, sink.run))
-        return in_one_iteration(s, first, t, second, {*order[0]})
+        runs, known = (source.run, sink.run), self.statements.context.local
+        places = [(a.buffer, a.indices, a.loops, r.loops, r.coords, r.values) for r, a in zip(runs, (first, second))]
+        key = (*places, *order[0])  # the init and the body of a block are in the same loops
+        if key not in known:
+            s, t = (AffineForms(by_loops(run), ()) for run in runs)
+            known[key] = in_one_iteration(s, first, t, second, {*order[0]})
+        return known[key]
 
     @tier(Tier.ITERATOR_MAP)
     def by_iterator_map(self) -> Verdict:
@@ -205,7 +209,7 @@ def shared_order(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[list[Var], boo
     do not."""
     shared: list[Var] = []
     for x, y in zip(a, b):
-        if isinstance(x, Var) or isinstance(y, Var):
+        if type(x) is Var or type(y) is Var:
             if x is not y:
                 return None
             shared.append(x)

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from operator import is_
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...arith.linear import in_terms_of, key
+from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...function import PrimFunc
 from ...op import is_pure
 from ...poly import Formula, Names
-from ...records import record
+from ...records import cached_property, record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
 from ...visit import nodes_of, substitute, uses_var
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
-from ..index import index_of
+from ..evaluation import starts
 from ..users import used_memory
 from .affine import are_distinct
 from .delinearize import split_sizes
-from .domains import RunsWholeDomain
+from .domains import fills_domain
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
 from .relations import Context, StatementRelations, by_loops, same_element, show_element, without_swizzles
-from .statements import Statement, statements_of
+from .statements import Loop, Statement, statements_of_both
 
 
 @record
@@ -107,7 +111,7 @@ def _check_once(compared: _Compared) -> Verdict:
     return _check(replace(compared, was=was, now=now), pure)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Compared:
     """The parts ``old`` and ``new`` of two programs that are compared, and their statements."""
 
@@ -118,6 +122,16 @@ class _Compared:
     was: list[Statement]
     now: list[Statement]
 
+    @cached_property
+    def length(self) -> int:
+        """The most entries of a timestamp."""
+        return max((len(u.time) for u in (*self.was, *self.now)), default=0)
+
+    @cached_property
+    def distinct(self) -> Callable[[tuple[Expr, ...], tuple[Loop, ...]], bool]:
+        """:func:`are_distinct`; the init and the body of a block have the same loops and values."""
+        return cache(are_distinct)
+
     @staticmethod
     def whole(before: PrimFunc, after: PrimFunc) -> _Compared:
         return _Compared.of(before, after, before.body, after.body, frozenset())
@@ -125,7 +139,7 @@ class _Compared:
     @staticmethod
     def of(before: PrimFunc, after: PrimFunc, old: Any, new: Any, apart: frozenset[Any]) -> _Compared:
         """Both parts without the members ``apart``; swizzles that all accesses of a buffer share are removed."""
-        was, now = statements_of(old, without=apart), statements_of(new, without=apart)
+        was, now = statements_of_both(old, new, apart)
         plain = without_swizzles([*was, *now])
         return _Compared(before, after, old, new, plain[: len(was)], plain[len(was) :])
 
@@ -185,7 +199,6 @@ def _compare_instances(compared: _Compared, pure: Collection[tuple[str, str]]) -
     if old is compared.new:
         return PROVED
     names = Names()
-    length = max((len(u.time) for u in (*was, *now)), default=0)
     runs: dict[tuple[str, str], list[Statement]] = {}
     for unit in now:
         runs.setdefault(unit.key, []).append(unit)
@@ -203,7 +216,7 @@ def _compare_instances(compared: _Compared, pure: Collection[tuple[str, str]]) -
         return memory_of(before.buffer_map.values()).union(used_memory(before.body, {old, *declared}, around))
 
     for unit, there in _in_question(was, places, pure):
-        side = _side(unit, there, compared, names, length, pure)
+        side = _side(unit, there, compared, names, pure)
         sides.append(side)
         verdict = _does_the_same(side, unit, there, written)
         if not verdict.is_proved:
@@ -221,20 +234,20 @@ def _side(
     there: Sequence[Statement],
     compared: _Compared,
     names: Names,
-    length: int,
     pure: Collection[tuple[str, str]],
 ) -> StatementRelations:
     """The relations of a statement of the program before, which runs ``there`` after the step."""
     side = StatementRelations.renamed(unit, names)
-    side.length, side.kept = length, _is_kept(unit, there)
-    repeated = not are_distinct(unit.values, unit.loops) and not side.before.is_single_valued()
+    side.length, side.kept = compared.length, _is_kept(unit, there)
+    may_repeat = side.kept or unit.key in pure
+    repeated = may_repeat and not compared.distinct(unit.values, unit.loops) and not side.before.is_single_valued()
     side.pure = unit.key in pure and repeated
     if side.kept and repeated and not side.pure:
         # instances are distinguished by the loops, which the step does not change
         side, there = StatementRelations.renamed(by_loops(unit), names), [by_loops(there[0])]
-        side.length, side.kept = length, True
+        side.length, side.kept = compared.length, True
     side.there = there
-    if side.kept or (len(there) == 1 and _run_everywhere(unit, there[0], compared)):
+    if side.kept or (len(there) == 1 and _run_everywhere(unit, there[0])):
         side.run = there[0]
     else:
         _ = side.before, side.after  # the reason why sets have no answer, before any other
@@ -286,8 +299,10 @@ def _is_kept(unit: Statement, there: Sequence[Statement]) -> bool:
 
 def _same_loops(a: Statement, b: Statement) -> bool:
     """Whether two statements have the same loops, in the same order, with the same bounds, values and guards."""
-    parts = [(*(part for loop in u.loops for part in loop), *u.values, *u.guards) for u in (a, b)]
-    return len(a.loops) == len(b.loops) and len(parts[0]) == len(parts[1]) and all(map(is_equal, *parts))
+    parts = [(*chain(*u.loops), *u.values, *u.guards) for u in (a, b)]
+    if len(a.loops) != len(b.loops) or len(parts[0]) != len(parts[1]):
+        return False
+    return all(map(is_, *parts)) or all(map(is_equal, *parts))
 
 
 def _moments(unit: Statement, there: Sequence[Statement]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
@@ -359,20 +374,19 @@ def _changed_inside(old: Any, new: Any) -> tuple[Any, Any] | None:
     return (a.body, b.body) if opened else None
 
 
-def _run_everywhere(unit: Statement, run: Statement, compared: _Compared) -> bool:
-    """Whether a block at the root of both programs, all of whose loops are compared, runs once for all values of its
-    iterators in both, shown without sets."""
-    if not isinstance(unit.node, Block):
+def _run_everywhere(unit: Statement, run: Statement) -> bool:
+    """Whether a block runs once for all values of its iterators in both programs, shown without sets."""
+    alike = isinstance(unit.node, Block) and unit.node.iter_vars == run.node.iter_vars
+    return alike and _runs_everywhere(unit) and _runs_everywhere(run)
+
+
+def _runs_everywhere(unit: Statement) -> bool:
+    """Whether a block runs once for all values of its iterators, shown without sets."""
+    iterators, loops = unit.node.iter_vars, {v: Range(low, extent) for v, low, extent in unit.loops}
+    if len(unit.coords) != len(iterators) or any(i.dom is None for i in iterators):
         return False
-    places = [(u.loops, index_of(f).blocks[unit.name]) for u, f in ((unit, compared.before), (run, compared.after))]
-    return places[0][1].block.iter_vars == places[1][1].block.iter_vars and all(
-        ref.scope is not None
-        and ref.scope.parent is None
-        and len(loops) == len(ref.loops())
-        and are_distinct(ref.node.iter_values, loops)
-        and RunsWholeDomain(ref).by_iterator_map().is_proved
-        for loops, ref in places
-    )
+    guards = unit.guards[: len(unit.guards) - len(starts(unit.node))] if unit.part == "init" else unit.guards
+    return fills_domain([*zip(iterators, unit.values)], all_of(guards), loops, loops, "bijective")
 
 
 def _same_instances(side: StatementRelations, context: Context, outside: Callable[[], Set[Var]]) -> Verdict:

@@ -18,7 +18,7 @@ from ...expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const
 from ...function import PrimFunc
 from ...node import MemoAmong, once
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
-from ...records import cached_property
+from ...records import cached_property, changed
 from ...stmt import BlockRealize, For
 from ...visit import LEAVES, contains, nodes_of
 from ..contents import path_to
@@ -104,7 +104,8 @@ def wider_access_map(unit: Statement, access: Access, names: Names, coord_names:
 def without_swizzles(units: Sequence[Statement]) -> list[Statement]:
     """``units`` with swizzles removed: a swizzle is a bijection on elements, so if every access of a buffer uses the
     same one, removing it preserves the dependences. Buffers with differently swizzled accesses are unchanged."""
-    swizzled = dict.fromkeys(a.buffer.data for u in units for a in u.accesses if has_bits(a))
+    accesses = dict.fromkeys([a for u in units for a in u.accesses])
+    swizzled = {a.buffer.data for a in accesses if has_bits(a)}
     if not swizzled:
         return list(units)
     plain: dict[int, Access] = {}
@@ -267,8 +268,9 @@ class StatementRelations:
     def boxes(self) -> dict[AccessRelation, AccessRelation]:
         """For each access the box around those that are apart by numbers alone, such as the reads of a window; itself if there are no others."""
         groups: dict[Any, list[AccessRelation]] = {}
-        for one in (*self.writes, *self.reads):
-            groups.setdefault(_apart_by_numbers(one.access), []).append(one)
+        for alike in filter(None, chain(*self.by_memory.values())):
+            for one in alike:
+                groups.setdefault(_apart_by_numbers(one.access) if len(alike) > 1 else one, []).append(one)
         around = {group[0]: self._relation(_box(group)) if len(group) > 1 else group[0] for group in groups.values()}
         return {one: around[group[0]] for group in groups.values() for one in group}
 
@@ -318,6 +320,9 @@ class Context:
     def __init__(self, func: PrimFunc, stmt: Any, names: Names):
         self.func, self.stmt, self.names = func, stmt, names
         self.known: IntegerSet | None = None
+        self.local: dict[
+            Any, bool
+        ] = {}  # of two accesses in two statements, whether in one iteration of the loops around both
 
     def restrict(self, found: Points) -> Points:
         if found.is_empty():
@@ -346,9 +351,10 @@ class Context:
 
 def by_loops(unit: Statement) -> Statement:
     """``unit`` with its instances identified by the loops around it."""
-    loops = tuple(v for v, _, _ in unit.loops)
-    inner = tuple((v, e) for v, e in zip(unit.coords, unit.values) if v not in set(loops))
-    return replace(unit, coords=loops, values=loops, inner=inner)
+    loops = tuple([v for v, _, _ in unit.loops])
+    around = {*loops}
+    inner = tuple([(v, e) for v, e in zip(unit.coords, unit.values) if v not in around])
+    return changed(unit, coords=loops, values=loops, inner=inner)
 
 
 def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int) -> Relation:

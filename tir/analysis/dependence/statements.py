@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
+from ...node import frozendict
 from ...poly import Formula, Names
-from ...records import cached_property
+from ...records import cached_property, changed
 from ...stmt import (
     Allocate,
     AllocateConst,
@@ -35,7 +36,7 @@ from ...visit import has_load, substitute, uses_var, vars_in
 from ..block_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
-from ..evaluation import evaluated_before_body
+from ..evaluation import evaluated_before_body, starts
 from ..reductions import Reduction
 
 Access = Effect
@@ -117,14 +118,13 @@ def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
 
 def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:
     """The statements of a part of a program in program order, except those in members ``without`` of its sequence."""
+    return _Walker().units_of(stmt, without)
+
+
+def statements_of_both(old: Any, new: Any, without: Collection[Any] = ()) -> tuple[list[Statement], list[Statement]]:
+    """The :func:`statements_of` two versions of a part: what a block does in the same loops is found once."""
     walker = _Walker()
-    if without:
-        for position, child in enumerate(stmt.stmts):
-            if child not in without:
-                walker.visit(child, (position,))
-    else:
-        walker.visit(stmt, ())
-    return walker.units
+    return walker.units_of(old, without), _Walker(walker.placed).units_of(new, without)
 
 
 def statements_in(loop: For) -> list[Statement]:
@@ -148,8 +148,13 @@ def bare_statements_in(loop: For) -> list[Statement]:
     return walker.units
 
 
+Placed = tuple[list[Any], list[Statement]]  # what is around a block, and the statements that it is there
+
+
 class _Walker:
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Mapping[BlockRealize, Placed] = frozendict()) -> None:
+        self.elsewhere = elsewhere  # of blocks in another version
+        self.placed: dict[BlockRealize, Placed] = {}
         self.units: list[Statement] = []
         self.loops: list[Loop] = []
         self.guards: list[Expr] = []
@@ -163,13 +168,24 @@ class _Walker:
         self.block: Block | None = None
         self.views: Views = {}  # those of the blocks around, by pointer
 
+    def units_of(self, stmt: Any, without: Collection[Any]) -> list[Statement]:
+        if without:
+            for position, child in enumerate(stmt.stmts):
+                if child not in without:
+                    self.visit(child, (position,))
+        else:
+            self.visit(stmt, ())
+        return self.units
+
     def visit(self, s: Any, time: tuple[Any, ...]) -> None:
-        if isinstance(s, SeqStmt):
+        kind = type(s)
+        if kind is For:
+            fixed = type(s.min) is IntImm and type(s.extent) is IntImm
+            self.iterations(s, time if fixed else self.after(time, s.min, s.extent))
+        elif kind is SeqStmt:
             for position, child in enumerate(s.stmts):
                 self.visit(child, (*time, position))
-        elif isinstance(s, For):
-            self.iterations(s, self.after(time, s.min, s.extent))
-        elif isinstance(s, BlockRealize):
+        elif kind is BlockRealize:
             self.realize(s, time)
         elif isinstance(s, While):
             trip = Var("while")
@@ -205,7 +221,8 @@ class _Walker:
 
     def iterations(self, loop: For, time: tuple[Any, ...]) -> None:
         self.loops.append((loop.loop_var, self.in_loops(loop.min), self.in_loops(loop.extent)))
-        self.lifetimes.update((b.data, len(time) + 1) for b in loop.private)
+        for buffer in loop.private:
+            self.lifetimes[buffer.data] = len(time) + 1
         self.visit(loop.body, (*time, loop.loop_var))
         self.loops.pop()
 
@@ -267,6 +284,25 @@ class _Walker:
         return not has_blocks(block.body)
 
     def realize(self, s: BlockRealize, time: tuple[Any, ...]) -> None:
+        if not self.is_leaf(s.block) or self.lets or self.views:
+            self.block_of(s, time)
+            return
+        around, first = [*chain(*self.loops, *self.coords), None, *self.guards, None, self.block], len(self.units)
+        there, known = self.elsewhere.get(s, ((), ()))
+        if len(there) == len(around) and all(map(is_, there, around)):
+            self.again(s.block, known, time)
+        else:
+            self.block_of(s, time)
+        self.placed[s] = around, self.units[first:]
+
+    def again(self, block: Block, known: Sequence[Statement], time: tuple[Any, ...]) -> None:
+        """The statements of a block, as they are in the same loops of another version."""
+        self.local.update(b.data for b in block.alloc_buffers)
+        self.lifetimes.update((b.data, len(time)) for b in block.alloc_buffers)
+        lives: dict[str, Any] = {"local": frozenset(self.local), "lifetimes": self.lifetimes}
+        self.units += [changed(unit, time=(*time, unit.time[-1]), **lives) for unit in known]
+
+    def block_of(self, s: BlockRealize, time: tuple[Any, ...]) -> None:
         block = s.block
         leaf = self.is_leaf(block)
         steered = steering(s, self.around()) if leaf else Effects(())
@@ -278,37 +314,39 @@ class _Walker:
         self.guards.append(self.in_loops(s.predicate))
         values = {iv.var: self.in_loops(value) for iv, value in zip(block.iter_vars, s.iter_values)}
         self.coords.extend(values.items())
-        around, self.bound = self.bound, {**self.bound, **values}
+        bound, self.bound = self.bound, {**self.bound, **values}
         self.local.update(b.data for b in block.alloc_buffers)
         self.lifetimes.update((b.data, len(time)) for b in block.alloc_buffers)
         self.block = block
+        # a loop that no iterator uses repeats the block: its variable distinguishes the instances
+        used = vars_in(*[value for _, value in self.coords]) if leaf else set[Var]()
+        repeats = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)] if leaf else []
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
-        starts = [EQ(i.var, i.dom.min) for i in block.iter_vars if i.iter_type == "reduce" and i.dom is not None]
-        for position, part, conditions in ((0, block.init, starts), (1, block.body, [])):
+        for position, part, conditions in ((0, block.init, starts(block)), (1, block.body, [])):
             if part is not None:
                 guards = len(self.guards)
                 self.guards += map(self.in_loops, conditions)
                 if leaf:
-                    self.leaf(block, part, (*time, position), steered)
+                    self.leaf(block, part, (*time, position), steered, repeats)
                 else:
                     self.visit(part, (*time, position))
                 del self.guards[guards:]
         del self.coords[outer[0] :], self.guards[outer[1] :]
-        self.scope, self.bound, self.views, self.block = outer[2], around, views, outer_block
+        self.scope, self.bound, self.views, self.block = outer[2], bound, views, outer_block
 
-    def leaf(self, block: Block, part: Stmt, time: tuple[Any, ...], steered: Effects) -> None:
-        """The init or the body of a block that is one statement."""
-        # A loop that no iterator uses repeats the block: its variable distinguishes the instances.
-        used = vars_in(*(value for _, value in self.coords))
-        own = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)]
-        control = list(_by_instance(steered, self.coords, [loop for loop in self.loops if loop[0] not in set(own)]))
+    def leaf(self, block: Block, part: Stmt, time: tuple[Any, ...], steered: Effects, repeats: Sequence[Var]) -> None:
+        """The init or the body of a block that is one statement, which the loops of ``repeats`` repeat."""
+        control: list[Effect] = []
+        if steered.effects:
+            around = [loop for loop in self.loops if loop[0] not in {*repeats}]
+            control = list(_by_instance(steered, self.coords, around))
         found = effects(part, self.around())
         accesses = [*control, *_as_stated(block, _accesses(found))]
         accesses += declared(block, self.around()) if found.opaque else ()
         ordered = part is block.init or bool(sharing(control, memory_of(a for a in accesses if a.write)))
         kind = "init" if part is block.init else ""
-        instances = [*self.coords, *((v, v) for v in own)]
+        instances = [*self.coords, *((v, v) for v in repeats)]
         self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, control=steered.reads)
 
 

@@ -189,9 +189,6 @@ def _is_within(load: Effect, regions: Sequence[Sequence[Range]], block: Block, a
 def _holds(region: Sequence[Range], indices: Sequence[Any], analyzer: Analyzer) -> bool:
     """Whether ``indices`` lie in ``region``, whatever their variables are."""
     return len(indices) == len(region) and all(
-        not isinstance(i, (tuple, Ramp))
-        and not has_load(i)
-        and analyzer.can_prove(i >= axis.min)
-        and analyzer.can_prove(i < axis.min + axis.extent)
+        not isinstance(i, (tuple, Ramp)) and not has_load(i) and not analyzer.unproved(i, axis)
         for i, axis in zip(indices, region)
     )
