@@ -5,8 +5,8 @@ once.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable
-from itertools import accumulate, chain, compress, count
+from collections.abc import Callable, Collection, Hashable, Iterable
+from itertools import accumulate, chain, compress, count, filterfalse
 from operator import is_not
 from typing import Any
 from weakref import ReferenceType, ref
@@ -239,8 +239,10 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
             s = s.body
         elif kind is BlockRealize:
             s = s.block
+        elif kind is Block and s.init is None:
+            s = s.body
         else:
-            below = sub_statements(s)
+            below = s.stmts if kind is SeqStmt else sub_statements(s)
             if len(below) != 1:
                 break
             s = below[0]
@@ -286,15 +288,21 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
-    was, now = (
-        dict.fromkeys([s for x in shape(root) for s in (parts(x) if type(x) is SeqStmt else (x,))])
-        for root in (old, new)
-    )
-    removed, added = (
-        dict.fromkeys([s for x in some if x not in others for s in (contents(x) if type(x) is SeqStmt else (x,))])
-        for some, others in ((was, now), (now, was))
-    )
-    return Difference(tuple([s for s in removed if s not in added]), tuple([s for s in added if s not in removed]))
+    was, now = _apart(_opened(shape(old), parts), _opened(shape(new), parts))
+    return Difference(*map(tuple, _apart(_opened(was, contents), _opened(now, contents))))
+
+
+def _opened(nodes: Collection[Any], members: Callable[[Any], Iterable[Any]]) -> Collection[Any]:
+    """``nodes`` with the ``members`` of long sequences in the place of these."""
+    if SeqStmt not in map(type, nodes):
+        return nodes
+    return [s for x in nodes for s in (members(x) if type(x) is SeqStmt else (x,))]
+
+
+def _apart(some: Collection[Any], others: Collection[Any]) -> tuple[dict[Any, None], dict[Any, None]]:
+    """What each of two collections has alone, in order."""
+    one, two = frozenset(some), frozenset(others)
+    return dict.fromkeys(filterfalse(two.__contains__, some)), dict.fromkeys(filterfalse(one.__contains__, others))
 
 
 def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:

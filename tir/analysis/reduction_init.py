@@ -117,9 +117,10 @@ class InitRuns:
         start = {f.loop_var: f.min for f in self.dropped}
         parts = conjuncts(self.realize.predicate)
         firsts = [(EQ(v, i.dom.min), EQ(substitute(v, start), i.dom.min)) for i, v in self.reduce]
-        proved = all(self.analyzer.can_prove(at) for _, at in firsts) and self._runs_once()
+        later = [(first, at) for first, at in firsts if not self.analyzer.can_prove(at)]
+        proved = not later and self._runs_once()
         found = []
-        for part, at in (*((p, substitute(p, start)) for p in parts), *firsts):
+        for part, at in (*((p, substitute(p, start)) for p in parts), *later):
             at = self.analyzer.simplify(at)
             if self.analyzer.can_prove(at):
                 continue

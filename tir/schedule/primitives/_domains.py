@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ...analysis.block_regions import region_in
-from ...analysis.index import BlockRef, LoopRef
+from ...analysis.index import BlockRef, LoopRef, loops_below
 from ...arith import Analyzer
 from ...arith.linear import linear, uncast
 from ...arith.regions import union
@@ -31,10 +31,8 @@ def accessed_box(
         parts = conjuncts(ref.node.predicate)
         left_out = idle_conditions(ref, loop) if idle else []
         condition = all_of([c for c in parts if not any(c is d for d in left_out)])
-        inner: dict[Var, Range] = {}
-        for above in ref.loops():
-            if loop in above.ancestors() or above.node.thread in shared_by:
-                inner[above.var] = above.range
+        loops, below = ref.loops(), loops_below(ref, loop)
+        inner = {p.var: p.range for p in loops if p in below or p.node.thread in shared_by}
         box = region_in(inner, ref, buffer, side, predicate=condition)
         boxes += [] if box is None else [box]
     return union(boxes) if boxes else None
@@ -42,7 +40,7 @@ def accessed_box(
 
 def idle_conditions(producer: BlockRef, loop: LoopRef) -> list[Expr]:
     """The conjuncts of the predicate of ``producer`` that leave threads under ``loop`` idle."""
-    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    inner = loops_below(producer, loop)
     threads = {p.var for p in inner if p.node.thread}
     written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
     where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
@@ -92,10 +90,10 @@ def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] 
     if parts is None or not isinstance(axis.extent, IntImm):
         return None
     var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
-    width = axis.extent.value
-    low, high = want.min - offset, want.min + want.extent - 1 - offset
+    width, low = axis.extent.value, want.min - offset
     if scale == 1 and width == 1:
         return var, Range(low, want.extent)
+    high = want.min + want.extent - 1 - offset
     if scale < 0:
         # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
         zero = const(0, low.dtype)

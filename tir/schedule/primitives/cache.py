@@ -32,7 +32,7 @@ from ...buffer import Buffer, Range
 from ...errors import ScheduleError, attempt, refusal, require, require_none
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore
-from ...visit import contains, substitute, uses_var, vars_in, walk
+from ...visit import contains, nodes_of, substitute, uses_var, vars_in
 from ..handles import BlockRV
 from ..legality import require_independent, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
@@ -337,8 +337,7 @@ def _stores_regions(block: Block, buffer: Buffer) -> bool:
     a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
     if contains(BlockRealize, block.body):
         return False
-    stores = [s for s in walk(block.body) if isinstance(s, BufferStore) and s.buffer is buffer]
-    if not stores:
+    if not [s for s in nodes_of(block.body) if type(s) is BufferStore and s.buffer is buffer]:
         return True
     stores = Certain(lambda n: [_place(n.indices)] if isinstance(n, BufferStore) and n.buffer is buffer else [])
     places = stores.of(block.body)

@@ -16,7 +16,7 @@ from ...analysis.block_regions import accessed_regions
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.dependence.syntactic import producer_move_is_legal
 from ...analysis.evaluation import entered
-from ...analysis.index import BlockRef, LoopRef, top_statement
+from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
 from ...arith.regions import relax
@@ -373,7 +373,7 @@ def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
         return None
     guards = domain_guards(producer, block, solved, conditions)
     own = producer.bindings
-    inner = [p for p in producer.loops() if loop in p.ancestors()]
+    inner = loops_below(producer, loop)
     fresh = {p.var: Var(f"ax{n}", p.var.dtype) for n, p in enumerate(inner)}
     if any(p.node.kind != SERIAL or uses_var(p.node.extent, fresh) or not is_const(p.node.min, 0) for p in inner):
         return None
@@ -386,7 +386,7 @@ def _beside(block: BlockRef, loop: LoopRef, producer: BlockRef) -> Stmt | None:
 def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
     """The conjuncts of the predicate of ``producer`` that involve ``loop`` and the loops around it: where they are
     false, nothing is produced."""
-    inner = {p.var for p in producer.loops() if loop in p.ancestors()}
+    inner = {p.var for p in loops_below(producer, loop)}
     outer = {loop.var, *(p.var for p in loop.loops())}
     parts = conjuncts(producer.node.predicate)
     return [c for c in parts if uses_var(c, outer) and not uses_var(c, inner)]
@@ -465,7 +465,7 @@ def _rebuild(
     values: list[Expr] = []
     guards: list[Expr] = []
     for iterator, old in zip(block.block.iter_vars, block.node.iter_values):
-        dom = substitute(iterator.dom, now) if uses_var(iterator.dom, now) else iterator.dom
+        dom: Any = substitute(iterator.dom, now) if uses_var(iterator.dom, now) else iterator.dom
         require(
             not uses_var(dom, left),
             "how many values iterator {0} of block {1} has depends on a loop that no iterator before it is bound to",
@@ -485,8 +485,7 @@ def _rebuild(
         values.append(value)
         if isinstance(old, Var) and old in left:
             now[old] = value
-        inside = (value >= dom.min, value < dom.min + dom.extent)
-        guards += [analyzer.simplify(guard) for guard in inside if not analyzer.can_prove(guard)]
+        guards += map(analyzer.simplify, analyzer.unproved(value, dom))
     for guard in guards:
         analyzer.assume(guard)
     guards += [c for c in when if not analyzer.can_prove(c)]
