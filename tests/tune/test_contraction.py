@@ -70,6 +70,29 @@ def test_products_are_right(name: str, cores: int):
 
 
 @pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "rows"),
+    [((3, 20, 13, 13), "float32", 16), ((1, 50, 48, 32), "float32", 16), ((2, 50, 20, 17), "float64", 8)],
+    ids=["one part of a tile", "whole tiles", "tiles and a rest"],
+)
+def test_panels_along_the_terms_are_turned_in_registers(sizes: tuple[int, ...], dtype: str, rows: int, cores: int):
+    batch, m, n, terms = sizes
+    a, b = te.placeholder((batch, m, terms), dtype, "A"), te.placeholder((batch, n, terms), dtype, "B")
+    k = te.reduce_axis((0, terms), "k")
+    c = te.compute((batch, m, n), lambda x, i, j: te.sum(a[x, i, k] * b[x, j, k], axis=k), name="C")
+    func = te.create_prim_func([a, b, c])
+    sch = tir.tune.default(func, f"llvm -vector_width=512 -num-cores={cores}")
+    assert f"row{rows - 1}" in sch.mod.script(), "no tile is turned"
+    assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
+
+
+def test_sums_of_few_terms_have_no_tile():
+    func = product((64, 13, 3), (64, 3, 33), "bik,bkj->bij")
+    assert Contraction.of(Nest.of(tir.Schedule(func), "C")).is_of_few_terms
+    assert_same_result(func, tir.tune.default(func, "llvm -vector_width=512 -num-cores=1").mod)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("name", [*PRODUCTS, "one row", "few rows along the terms"])
 def test_panels_of_constants_are_made_once(name: str, cores: int):
     more = {"one row": ((1, 20), (20, 33), "ik,kj->ij"), "few rows along the terms": ((2, 60), (33, 60), "ik,jk->ij")}

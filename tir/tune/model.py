@@ -7,6 +7,7 @@ starting threads costs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -39,11 +40,12 @@ from ..stmt import (
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
 )
 from ..target import GPUS, Target
 from ..transform.lower_match_buffer import lower_match_buffer
 from ..transform.simplify import simplify as simplified
-from ..visit import has_load, rewrite, substitute, walk
+from ..visit import has_load, rewrite, statements, substitute, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .machine import measured
 from .nest import Access, unconverted, usual, width_of
@@ -283,7 +285,7 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float],
     blocks: dict[str, float] = {}
     most, shared, passes = 0.0, 1.0, 1.0
     rate = machine.peak / (2 * PORTS * env.lanes(32))  # cycles a second, by the peak of float32
-    body = rewrite(func.body, _in_place)
+    body = _in_place(func.body)
     found = list(_stores(body, _Around(compiled=Compiled.of(body))))
     together: dict[For | None, list[BufferStore]] = {}  # in the body of an innermost loop
     for store, around in found:
@@ -302,10 +304,19 @@ def _core(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float],
     return blocks, shared, passes
 
 
-def _in_place(s: Any) -> Any:
-    """The body of a ``let`` whose value is used once, with the value there: it is work of the store."""
-    is_once = isinstance(s, LetStmt) and sum(n is s.var for n in walk(s.body)) == 1
-    return substitute(s.body, {s.var: s.value}) if is_once else None
+def _in_place(body: Stmt) -> Stmt:
+    """A statement in which values of ``let`` that are used once are where they are used: they are work of the store."""
+    used = Counter(n for n in walk(body) if isinstance(n, Var)) if any(map(_is_let, statements(body))) else {}
+
+    def inlined(s: Any) -> Any:
+        is_once = _is_let(s) and used[s.var] == 2  # of which one is where it is made
+        return substitute(s.body, {s.var: s.value}) if is_once else None
+
+    return rewrite(body, inlined)
+
+
+def _is_let(s: Any) -> bool:
+    return isinstance(s, LetStmt)
 
 
 def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call, _Around]]:

@@ -15,6 +15,7 @@ from .nest import Access, Axis, Nest, extent_of
 from .product import as_product
 from .rules.contraction import Contraction
 from .space import Env, accepted, block_names
+from .turning import copied, written
 
 WARP = 32  # threads
 VECTOR = 16  # bytes of the widest access of a thread
@@ -92,39 +93,6 @@ def _innermost(contraction: Contraction, operand: Access) -> list[Axis]:
     is_panel = operand is contraction.panel
     groups = [contraction.terms, [*contraction.columns, contraction.lane] if is_panel else contraction.rows]
     return next((g for g in groups if operand.stride(g[-1].var) == 1), groups[0])
-
-
-def copied(sch: Schedule, name: str, number: int, scope: str, before: Sequence[str]) -> BlockRV:
-    """The block that copies the operand read by region ``number`` to ``scope``: the one that pads or gathers it, or one of its
-    own."""
-    buffer = sch.get(name).reads[number].buffer
-    made = [b for b in sch.get_producers(name) if b.name not in before and sch.get(b).writes[0].buffer is buffer]
-    if not made:
-        return sch.cache_read(name, number, scope, consumer_blocks=[name])
-    for gather in sch.get_producers(made[0]):
-        if gather.name not in before:
-            sch.compute_inline(gather)
-    sch.set_scope(made[0], 0, scope)
-    return made[0]
-
-
-def written(sch: Schedule, name: str, scope: str, before: Sequence[str]) -> BlockRV:
-    """The block that stores the result from ``scope``, with the elementwise blocks that follow it."""
-    after = [b for b in sch.get_consumers(name) if b.name not in before]
-    if after:
-        store = after[0]
-        sch.set_scope(name, 0, scope)
-    else:
-        store = sch.cache_write(name, 0, scope)
-    while len(following := sch.get_consumers(store)) == 1 and accepted(sch.reverse_compute_inline, following[0]):
-        pass
-    return store
-
-
-def inside(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> list[LoopRV]:
-    """The loops of a block inside of ``loop``."""
-    loops = sch.get_loops(block)
-    return loops[loops.index(loop) + 1 :]
 
 
 def share(sch: Schedule, loops: Sequence[LoopRV], threads: Mapping[str, int], width: int) -> None:

@@ -15,7 +15,7 @@ from ...stmt import Block, BufferStore
 from ...visit import walk
 from ..nest import Access, Axis, Nest
 from ..space import Env, Fork, block_names, choose, rule
-from ..staging import copied, inside
+from ..turning import copied, inside
 from .spatial import share_out
 
 ROWS = (16, 8, 12, 10, 6, 4, 5, 7, 3, 2)  # at a time, best first

@@ -7,7 +7,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -16,14 +16,16 @@ from ...analysis.reductions import Update
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul
+from ...intrin import x86
 from ...records import cached_property
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
-from ..model import tile_cost
+from ..model import CLOSE, tile_cost
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
+from ..turning import turn_panels
 from .reductions import AHEAD
 from .spatial import share_out
 
@@ -121,8 +123,7 @@ class Contraction:
         sets of the L1 cache than can hold them: each would push out others that are still read."""
         steps = [0, 0, *(self.other.stride(a.var) or 0 for a in self.rows)]
         above, row = (step * self.other.buffer.dtype.bytes for step in steps[-2:])
-        lines = {(i * row + j * above) // LINE for i in range(wide) for j in range(high)}
-        return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
+        return _collide({(i * row + j * above) // LINE for i in range(wide) for j in range(high)})
 
     @property
     def operations(self) -> int:
@@ -140,6 +141,12 @@ class Contraction:
         along = all(a.stride(term.var) == 1 for a in (self.panel, self.other))
         most = min(FEW, volume(self.terms) // SUMMED)
         return along and term.size > THIN and rows <= most and not self.columns
+
+    @property
+    def is_of_few_terms(self) -> bool:
+        """Whether sums are so short that storing them takes longest, and panels are read as they are: straight code, of which LLVM makes
+        vectors. In tiles they are worth it for what follows."""
+        return volume(self.terms) <= CLOSE and self.panel.stride(self.lane.var) == 1
 
 
 def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
@@ -174,6 +181,8 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     nest = Nest.in_steps(sch, block)
     found = nest and Contraction.of_pairs(nest)
     if not found or not found.rows or found.is_of_few_rows:
+        return []
+    if found.is_of_few_terms and epilogue(sch, found.nest) is None:
         return []
     found = replace(found, gather=gathered(sch, found))
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
@@ -374,9 +383,6 @@ class Tiling:
         rows = [a.loop for a in found.rows]
         around = [*(a.loop for a in found.chunks), jc]
         sch.reorder(*batch, *around, *rows, jr, *outer_terms, term, jv, lane)
-        if pack is not None:
-            at_once = self.shared == "rows" or found.nest.in_time or found.is_constant
-            self.pack(sch, pack, None if at_once else jc)
         if found.nest.stores[0].buffer.scope != "local":
             sch.set_scope(name, 0, "local")
         sch.vectorize(lane)
@@ -390,6 +396,9 @@ class Tiling:
         for loop in (*inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
             sch.unroll(loop)
         self._store(sch, store, jr)
+        if pack is not None:
+            at_once = self.shared == "rows" or found.nest.in_time or found.is_constant
+            self.pack(sch, pack, None if at_once else jc)
         shared = {"batch": batch, "panels": [jc], "rows": own, "": []}[self.shared]
         share_out(sch, shared, found.operations, self.env)
         far = self._far_panels(sch, pack)  # lines of several steps requested at once would wait for each other
@@ -479,6 +488,15 @@ class Tiling:
 
     def pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
         """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
+        if self._turns:
+            others = turn_panels(sch, pack, self.found.nest.name, at, self.found.terms[-1].fills(self.lanes))
+        else:
+            others = self._pack_vectors(sch, pack, at)
+        if at is None:
+            share_out(sch, others[:1], self.found.operations, self.env)
+
+    def _pack_vectors(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> list[LoopRV]:
+        """Pack vectors of columns, or of terms that lie across columns, one element of each at a time. Returns the outer loops."""
         if at is not None:
             sch.compute_at(pack, at, preserve_unit_loops=True)
         loops = sch.get_loops(pack)[-len(self.found.panel.indices) :]
@@ -490,13 +508,23 @@ class Tiling:
                 sch.reorder(panel, *others, middle, inner)
             sch.vectorize(inner)
             sch.unroll(middle)
-        else:
-            lo, li = sch.split(lane, [None, self.lanes])
-            po, pi = sch.split(others[-1], [None, self.lanes])
-            others = [lo, *others[:-1], po]
-            sch.reorder(*others, pi, li)
-        if at is None:
-            share_out(sch, others[:1], self.found.operations, self.env)
+            return others
+        lo, li = sch.split(lane, [None, self.lanes])
+        po, pi = sch.split(others[-1], [None, self.lanes])
+        others = [lo, *others[:-1], po]
+        sch.reorder(*others, pi, li)
+        return others
+
+    @property
+    def _turns(self) -> bool:
+        """Whether panels lie along the last terms, of which square tiles are turned in registers at each call."""
+        found = self.found
+        if found.is_constant or found.gather or found.panel.buffer.dtype not in x86.TRANSPOSE:
+            return False
+        along = found.panel.places.get(found.terms[-1].var) == len(found.panel.indices) - 1
+        side, step = x86.TRANSPOSE[found.panel.buffer.dtype][0], found.panel.stride(found.lane.var) or 0
+        fits = side == self.lanes == self.env.lanes(found.nest.stores[0].buffer.dtype.bits)
+        return along and fits and not _collide({i * step * found.element // LINE for i in range(side)})
 
     def _store(self, sch: Schedule, store: BlockRV, at: LoopRV) -> None:
         """Store a tile of the result as vectors, in straight code."""
@@ -509,6 +537,11 @@ class Tiling:
         sch.unroll(middle)
         if self.streams:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
+
+
+def _collide(lines: Set[int]) -> bool:
+    """Whether some set of the L1 cache has more lines than it can hold."""
+    return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
 
 
 def straight_steps(terms: int, each: int) -> list[int]:

@@ -11,7 +11,8 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of
 from ..space import Env, choose, rule
-from ..staging import WARP, inside, share, vector_width
+from ..staging import WARP, share, vector_width
+from ..turning import inside
 from .row_fuse import are_of_rows, stages_of
 
 THREADS = (256, 128, 512, 64)  # of a row, likeliest first

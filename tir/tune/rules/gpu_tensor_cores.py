@@ -16,7 +16,8 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
-from ..staging import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, inside, pipeline, share
+from ..staging import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, pipeline, share
+from ..turning import inside
 from .contraction import Contraction
 
 FLOAT8 = 89  # the first architecture that multiplies 8-bit floats

@@ -15,7 +15,8 @@ from ...schedule import LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
-from ..staging import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, inside, pipeline, share
+from ..staging import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, pipeline, share
+from ..turning import inside
 from .contraction import Contraction
 
 PATCHES = (8, 4, 2, 1)  # rows of the result that a thread sums

@@ -11,7 +11,7 @@ from ...stmt import BufferStore
 from ...target import streams
 from ..nest import Access, Axis, Nest, continued, volume
 from ..space import Env, Fork, block_names, rule
-from ..staging import copied, written
+from ..turning import copied, written
 from .flatten import join
 from .spatial import share_out
 
