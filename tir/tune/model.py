@@ -415,7 +415,9 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     chain = LATENCY * copies * registers / results if stays else 0.0
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
     beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
-    return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, depth * issued / WINDOW)
+    alone = copies * registers  # chains, of which no two are in the window
+    waits = depth * min(issued / WINDOW, alone)
+    return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, waits)
 
 
 def _hoisted(
