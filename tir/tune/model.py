@@ -106,7 +106,7 @@ def predict(
     >>> found = predict(rows.row_sum(64, 100), Env.of("llvm -l2_bytes=1048576"))
     >>> found is not None and found.floor <= found.seconds
     True
-    >>> found
+    >>> found  # doctest: +ELLIPSIS
     <... us predicted: core ... us, L2 ... ns, ...; at least ... ns>
     >>> import tir
     >>> from tir import te
