@@ -1,9 +1,9 @@
 """How well the tuner's model orders candidates: ``python -m benchmarks.model_order [--only gemm] [--count 48]``.
 
 Of each program, candidates with values at random (each as likely as any other, of every sketch) are built and timed by turns
-on one thread, the least of each; Spearman's correlation of their times with the model's. Writes model_order.json: sketches as
-traces, decisions, times and the model's terms, so that another model can be judged by the same times (``--again benchmarks/model_order.json``: of a Sapphire Rapids Xeon that had
-other work to do, 32 candidates each).
+on one thread, the least of each; Spearman's correlation of their times with the model's. ``--again`` judges the model by the times
+of model_order.json.xz, without running anything; ``--save`` keeps those of this run there, beside what other processors took. A candidate is
+kept as the text of its scheduled program, so that neither the rules nor the names of blocks have to be what they were.
 """
 
 from __future__ import annotations
@@ -11,95 +11,141 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import lzma
 import pathlib
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import tir
+from tir import ops, te
+from tir.equal import structural_digest
 from tir.function import IRModule
-from tir.schedule import Trace
 from tir.testing.oracle import random_inputs
 from tir.tune.drawing import Replays, RuleSource
-from tir.tune.model import predict
+from tir.tune.model import floor, predict, smooth_maximum
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
 
-from .plain import timed
+from .arrays import aligned
+from .tune import processor
 from .work import PLAIN
 
 TARGET = "llvm -num-cores=1"
-# a name with a star was not used when constants of the model were chosen
-PROGRAMS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "gemm 384": ("gemm", (384, 384, 384)),
-    "gemm 250x700x900": ("gemm", (250, 700, 900)),
-    "conv2d_nhwc 28x64x64x3": ("conv2d_nhwc", (1, 28, 64, 64, 3, 1)),
-    "conv2d_nchw 28x64x64x3": ("conv2d_nchw", (1, 28, 64, 64, 3, 1)),
-    "thin 8x1024x2048": ("gemm", (8, 1024, 2048)),
-    "gemm 512*": ("gemm", (512, 512, 512)),
-    "gemm 1000x120x333*": ("gemm", (1000, 120, 333)),
-    "batched 8x96x160x128*": ("batched_gemm", (8, 96, 160, 128)),
-    "conv2d_nhwc 14x128x256x1*": ("conv2d_nhwc", (1, 14, 128, 256, 1, 1)),
-    "conv2d_nchw 14x128x64x3*": ("conv2d_nchw", (1, 14, 128, 64, 3, 1)),
-    "transposed 300x500x400*": ("gemm transposed A", (300, 500, 400)),
+LEAST, SAME, PATIENCE = 6, 0.02, 4.0  # times of a candidate; the share by which three differ at most; seconds of it
+KEPT = pathlib.Path(__file__).with_name("model_order.json.xz")
+
+
+def _of(made: Callable[..., te.Tensor], *shapes: tuple[int, ...], dtypes: tuple[str, ...] = ()) -> tir.PrimFunc:
+    types = dtypes or ("float32",) * len(shapes)
+    inputs = [te.placeholder(s, t, name=f"x{n}") for n, (s, t) in enumerate(zip(shapes, types))]
+    return te.create_prim_func([*inputs, made(*inputs)])
+
+
+PROGRAMS: dict[str, Callable[[], tir.PrimFunc]] = {
+    "gemm 384": lambda: PLAIN["gemm"](384, 384, 384),
+    "gemm 1000x120x333": lambda: PLAIN["gemm"](1000, 120, 333),
+    "thin 8x1024x2048": lambda: PLAIN["gemm"](8, 1024, 2048),
+    "transposed 300x500x400": lambda: PLAIN["gemm transposed A"](300, 500, 400),
+    "conv2d_nhwc 28x64x64x3": lambda: PLAIN["conv2d_nhwc"](1, 28, 64, 64, 3, 1),
+    "conv2d_nhwc 56x32x64x3 by 2": lambda: PLAIN["conv2d_nhwc"](1, 56, 32, 64, 3, 2),
+    "conv2d_nchw 14x128x64x3": lambda: PLAIN["conv2d_nchw"](1, 14, 128, 64, 3, 1),
+    "depthwise_nhwc 56x64x3": lambda: PLAIN["depthwise_nhwc"](1, 56, 64, 64, 3, 1),
+    "depthwise_nhwc 28x96x5": lambda: PLAIN["depthwise_nhwc"](1, 28, 96, 96, 5, 1),
+    "depthwise_nchw 64x56x3": lambda: _of(
+        lambda x, w: ops.nn.conv2d(x, w, padding=1, groups=64), (1, 64, 56, 56), (64, 1, 3, 3)
+    ),
+    "max-pool 32x56 3x3 by 2": lambda: _of(lambda x: ops.nn.pool2d(x, 3, 2, 1, (1, 1, 1, 1), "max"), (1, 32, 56, 56)),
+    "mean-pool 32x56 3x3": lambda: _of(lambda x: ops.nn.pool2d(x, 3, 1, 1, (1, 1, 1, 1), "avg"), (1, 32, 56, 56)),
+    "bilinear 3x96x96 to 192": lambda: _of(
+        lambda x: ops.image.resize2d(x, (0.0, 0.0, 0.0, 0.0), (192, 192)), (1, 3, 96, 96)
+    ),
+    "gather columns 256x1024": lambda: _of(
+        lambda x, at: ops.take(x, at, axis=1), (256, 1024), (512,), dtypes=("float32", "int32")
+    ),
+    "sum of rows at places": lambda: _bags(),
+    "blur 256x256": lambda: PLAIN["blur"](256, 256),
+    "transpose 500x300": lambda: PLAIN["transpose"](500, 300),
+    "row_sum 500x300": lambda: PLAIN["row_sum"](500, 300),
 }
 
 
-def measured(name: str, count: int) -> dict[str, Any]:
-    """Times of ``count`` candidates at random."""
-    kind, sizes = PROGRAMS[name]
-    func, generator = PLAIN[kind](*sizes), random.Random(0)
-    source = RuleSource(space_of(TARGET), IRModule.of(func))
-    sketches = [sch.trace for sch in source.draw(generator, 1)]
-    rows: dict[str, tuple[int, list[Any]]] = {}
-    for _ in range(20 * count):
-        number = generator.randrange(len(sketches))
-        values = [generator.randrange(len(s.args["candidates"])) for s in samplings(sketches[number])]
-        rows.setdefault(repr((number, values)), (number, values))
-        if len(rows) == count:
+def _bags() -> tir.PrimFunc:
+    """Means of rows at places that data gives."""
+    x, at = te.placeholder((4096, 64), name="x"), te.placeholder((128, 16), "int32", name="at")
+    k = te.reduce_axis((0, 16), "k")
+    return te.create_prim_func([x, at, te.compute((128, 64), lambda i, j: te.sum(x[at[i, k], j], axis=k), name="bags")])
+
+
+def measured(func: tir.PrimFunc, count: int) -> dict[str, Any]:
+    """A program, and ``count`` scheduled ones at random, no two alike, with their times."""
+    mod, generator = IRModule.of(func), random.Random(0)
+    source = RuleSource(space_of(TARGET), mod)
+    replays = [Replays(sch.trace, mod, tir.Target(TARGET)) for sch in source.draw(generator, 1)]
+    made: dict[str, tir.PrimFunc] = {}
+    for _ in range(4 * count):
+        chosen = generator.choice(replays)
+        sch = chosen.decided([generator.randrange(len(s.args["candidates"])) for s in samplings(chosen.trace)])
+        if sch is not None:
+            made.setdefault(structural_digest(sch.mod), sch.func)
+        if len(made) == count:
             break
-    arrays = random_inputs(func)
-    made = [(row, sch) for row in rows.values() if (sch := _scheduled(sketches, row, func)) is not None]
-    modules = [tir.build(sch.mod, target=TARGET) for _, sch in made]
-    seconds = timed([functools.partial(m, *arrays) for m in modules], 1, 0.12)
-    return {
-        "name": name,
-        "sketches": [trace.as_json() for trace in sketches],
-        "candidates": [{"sketch": r[0], "decisions": r[1], "seconds": t} for (r, _), t in zip(made, seconds)],
-    }
+    arrays = [aligned(a.shape, a.dtype) for a in random_inputs(func)]
+    for array, data in zip(arrays, random_inputs(func)):
+        array[...] = data
+    times = least_times([functools.partial(tir.build(one, target=TARGET), *arrays) for one in made.values()])
+    kept = [{"text": one.script(), "seconds": float(f"{t:.4g}")} for one, t in zip(made.values(), times)]
+    return {"program": func.script(), "candidates": kept}
 
 
-def _scheduled(sketches: Sequence[Trace], row: tuple[int, list[Any]], func: tir.PrimFunc) -> tir.Schedule | None:
-    return Replays(sketches[row[0]], IRModule.of(func), tir.Target(TARGET)).decided(row[1])
+def least_times(calls: list[Callable[[], None]]) -> list[float]:
+    """The least seconds of each call, taken by turns until it is met again: other work on the machine lengthens some."""
+    found: list[list[float]] = [[] for _ in calls]
+    begin = time.perf_counter()
+    while left := [n for n, times in enumerate(found) if not _is_met_again(times)]:
+        for n in left:
+            calls[n]()
+            number = max(1, min(500, int(5e-4 / min(found[n], default=1.0))))
+            start = time.thread_time()
+            for _ in range(number):
+                calls[n]()
+            found[n].append((time.thread_time() - start) / number)
+        if time.perf_counter() - begin > PATIENCE * len(calls):
+            break
+    return [min(times) for times in found]
 
 
-def judged(found: dict[str, Any]) -> tuple[float, float]:
+def _is_met_again(times: list[float]) -> bool:
+    return len(times) >= LEAST and sorted(times)[2] <= (1 + SAME) * min(times)
+
+
+def judged(found: dict[str, Any], env: Env) -> tuple[float, float]:
     """Spearman's correlation of the model's seconds with those measured, and the least time of the eight that the model
-    takes to be fastest, as a share of the best's speed. The model's terms are written beside the times."""
-    kind, sizes = PROGRAMS[found["name"]]
-    func, env = PLAIN[kind](*sizes), Env.of(TARGET)
-    sketches = [Trace.from_json(trace) for trace in found["sketches"]]
-    for one in found["candidates"]:
-        sch = _scheduled(sketches, (one["sketch"], one["decisions"]), func)
-        prediction = None if sch is None else predict(sch, env)
-        assert prediction is not None
-        one |= {"predicted": prediction.seconds, "terms": dict(prediction.terms)}
+    takes to be fastest, as a share of the best's speed."""
+    lowest = floor(tir.Schedule(tir.script.parse(found["program"])), env)
     times = [one["seconds"] for one in found["candidates"]]
-    guesses = [one["predicted"] for one in found["candidates"]]
+    guesses = [_predicted(one["text"], lowest, env) for one in found["candidates"]]
     first = sorted(range(len(times)), key=guesses.__getitem__)[:8]
     return spearman(times, guesses), min(times) / min(times[n] for n in first)
 
 
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+def _predicted(text: str, lowest: float, env: Env) -> float:
+    """The model's seconds of a candidate, whose program can take no less than ``lowest``."""
+    found = predict(tir.script.parse(text), env)
+    assert found is not None, f"the model has no answer for\n{text}"
+    return max(lowest, smooth_maximum([*{**found.terms, "arguments": lowest}.values()]))
+
+
+def spearman(a: list[float], b: list[float]) -> float:
     """The correlation of ranks; equal values share the mean of theirs."""
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
-def _ranks(values: Sequence[float]) -> np.ndarray:
+def _ranks(values: list[float]) -> np.ndarray:
     array = np.asarray(values)
     return np.array([(array < v).sum() + ((array == v).sum() - 1) / 2 for v in array])
 
@@ -108,28 +154,26 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="", help="names of programs begin with one of these, separated by commas")
     options.add_argument("--count", type=int, default=48)
-    options.add_argument("--again", type=pathlib.Path, help="times of an earlier run, judged anew")
-    options.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "out" / "model_order.json")
+    options.add_argument("--again", action="store_true", help="times that are kept, judged anew")
+    options.add_argument("--save", action="store_true", help="keep the times of this run")
     args = options.parse_args()
-    wanted = tuple(name for name in args.only.split(",") if name)
-    kept = {one["name"]: one for one in json.loads(args.again.read_text())} if args.again else {}
-    rows, unseen = [], []
-    for name in kept or PROGRAMS:
+    kept = json.loads(lzma.decompress(KEPT.read_bytes())) if KEPT.exists() else {}
+    here = kept.setdefault(processor(), {})
+    wanted, orders = tuple(name for name in args.only.split(",") if name), []
+    for name in here if args.again else PROGRAMS:
         if wanted and not name.startswith(wanted):
             continue
         start = time.perf_counter()
-        found = kept.get(name) or measured(name, args.count)
-        order, share = judged(found)
-        unseen += [order] if name.endswith("*") else []
-        rows.append(found)
-        print(
-            f"{name:<28} Spearman {order:5.2f}  best of first 8: {share:.2f}  ({time.perf_counter() - start:.0f} s)",
-            flush=True,
-        )
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(rows), encoding="utf-8")
-    if unseen:
-        print(f"median of those not used for fitting: {statistics.median(unseen):.2f}")
+        found = here[name] if args.again else measured(PROGRAMS[name](), args.count)
+        order, share = judged(found, Env.of(TARGET))
+        orders.append(order)
+        taken = f"{len(found['candidates'])} candidates, {time.perf_counter() - start:.0f} s"
+        print(f"{name:<28} Spearman {order:5.2f}  best of first 8: {share:.2f}  ({taken})", flush=True)
+        if args.save:
+            here[name] = found
+            KEPT.write_bytes(lzma.compress(json.dumps(kept).encode()))
+    if orders:
+        print(f"median {statistics.median(orders):.2f}, least {min(orders):.2f}")
 
 
 if __name__ == "__main__":

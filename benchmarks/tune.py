@@ -87,7 +87,7 @@ def main() -> None:
     options.add_argument("--save", action="store_true", help="keep the rows in tune.json")
     options.add_argument("--table", action="store_true", help="print the rows kept for this processor")
     args = options.parse_args()
-    machine = f"{_processor()}, threads: {args.threads}"
+    machine = f"{processor()}, threads: {args.threads}"
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     if args.table:
         for name, about in kept.items():
@@ -189,7 +189,7 @@ def _beside_tvm(one: Program, ours: Any, args: argparse.Namespace) -> dict[str, 
     return {"final": mine, "tvm_final": theirs, "ratio": theirs / mine, **found}
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -41,6 +41,39 @@ def test_nothing_is_faster_than_the_floor():
     assert set(found.terms) == {"core", "L2", "L3", "memory", "arguments"}
 
 
+def rows_at_places(rows: int) -> tir.PrimFunc:
+    x, at = te.placeholder((rows, 256), name="x"), te.placeholder((16,), "int32", name="at")
+    return te.create_prim_func([x, at, te.compute((16, 256), lambda i, j: x[at[i], j] * 2.0, name="y")])
+
+
+def test_no_more_of_an_argument_counts_than_is_read_at_places_that_data_says():
+    env = Env.of(FIXED.format(1))
+    assert floor(rows_at_places(1 << 16), env) == floor(rows_at_places(16), env)
+
+
+def test_windows_that_later_steps_take_again_need_registers_beside_sums():
+    x, w = te.placeholder((36, 36, 64), name="x"), te.placeholder((5, 5, 64), name="w")
+    p, q = (te.reduce_axis((0, 5), n) for n in "pq")
+    func = te.create_prim_func(
+        [x, w, te.compute((32, 32, 64), lambda i, j, c: te.sum(x[i + p, j + q, c] * w[p, q, c], [p, q]), name="y")]
+    )
+
+    def tiled(wide: int, vectors: int) -> tir.Schedule:
+        sch = tir.Schedule(func)
+        sch.cache_write("y", 0, "local")
+        i, j, c, p, q = sch.get_loops("y")
+        (j, each), (c, vector, lane) = sch.split(j, [None, wide]), sch.split(c, [None, vectors, 16])
+        sch.reorder(i, j, c, p, q, each, vector, lane)
+        sch.reverse_compute_at("y_local", c)
+        sch.decompose_reduction("y", p)
+        for loop in (q, each, vector):
+            sch.unroll(loop)
+        sch.vectorize(lane)
+        return sch
+
+    assert seconds(tiled(8, 1)) < seconds(tiled(16, 2)) / 1.5 and seconds(tiled(8, 2)) < seconds(tiled(16, 2))
+
+
 def test_two_cores_share_the_work():
     func = product(1024)
     one, two = (seconds(tir.tune.default(func, FIXED.format(n)), n) for n in (1, 2))

@@ -21,6 +21,7 @@ from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
+from ..buffer import Buffer
 from ..display import duration
 from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
 from ..function import IRModule, PrimFunc
@@ -228,7 +229,15 @@ def _times_faster(func: PrimFunc, env: Env) -> int:
 
 
 def _argument_bytes(func: PrimFunc) -> int:
-    return sum(b.dtype.bytes * prod(usual(s) for s in b.shape) for b in func.buffer_map.values())
+    """The bytes of all arguments; of one that is read where data says, no more than are read."""
+    refs = [ref for ref in index_of(func).blocks.values() if ref.scope is not None]
+    loads = [(n, ref) for ref in refs for n in walk(ref.block.body) if isinstance(n, BufferLoad)]
+    known = {n.buffer for n, _ in loads if not has_load(*n.indices)}
+    read = Counter[Buffer]()
+    for n, ref in loads:
+        read[n.buffer] += prod(usual(loop.node.extent) for loop in ref.loops())
+    sizes = {b: prod(usual(s) for s in b.shape) for b in func.buffer_map.values()}
+    return sum(b.dtype.bytes * (n if b in known or b not in read else min(n, read[b])) for b, n in sizes.items())
 
 
 def floor(program: Schedule | PrimFunc, env: Env) -> float:
@@ -408,9 +417,11 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0
     results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
-    spilled = 1.5 * max(0, results + 2 - most)  # sums stay in registers as long as there are enough
+    taken = sum(_taken_again(a, target, straight, around, registers) for a, _ in counted) if stays else 0
+    steps = copies * registers / max(1, results)
+    spilled = 1.5 * steps * max(0, results + taken + 2 - most)  # sums stay in registers as long as there are enough
     stays_there = stays or (store.buffer.scope == "local" and results <= most)
-    stored = spilled if stays_there else results + (results / PORTS if sums else 0)
+    stored = max(spilled * sums, 0 if stays_there else results + (results / PORTS if sums else 0))
     issued = operations * PORTS + sum(copies * registers if has_load(*a.indices) else n for a, n in counted)
     chain = LATENCY * copies * registers / results if stays else 0.0
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
@@ -437,6 +448,18 @@ def _hoisted(
 
     needed = sum(held(a) for a, _ in counted if same(a) > 1)
     return [(a, n if same(a) == 1 else n / same(a) + (held(a) if needed > most else 0)) for a, n in counted]
+
+
+def _taken_again(access: Access, target: Access, straight: Sequence[For], around: _Around, registers: int) -> int:
+    """The vectors of an operand that a step of a sum in straight code loads for other results, and a later step takes again, as neighbouring windows do."""
+    results = [loop for loop in straight if access.stride(loop.loop_var) and target.stride(loop.loop_var) != 0]
+    terms = [loop for loop in straight if access.stride(loop.loop_var) and target.stride(loop.loop_var) == 0]
+    apart = [abs(access.stride(loop.loop_var) or 0) for loop in results]
+    reach = [(abs(access.stride(loop.loop_var) or 0), _extent(loop) - 1) for loop in terms]
+    if not any(a % step == 0 and a <= step * last for a in apart for step, last in reach):
+        return 0
+    wide = any(access.stride(loop.loop_var) != 0 for loop in around.loops if loop.kind == VECTORIZED)
+    return prod(map(_extent, results)) * (registers if wide else 1)
 
 
 def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
