@@ -26,6 +26,7 @@ class _Floats(NamedTuple):
     least_exponent: int
     least: float
     greatest: float
+    has_infinity: bool = True
 
 
 _IEEE = {
@@ -50,9 +51,10 @@ def _floats(element: str) -> _Floats:
         return _IEEE[element]
     import ml_dtypes
 
-    about = cast(Any, ml_dtypes.finfo(_small_floats()[element].numpy))
+    small = _small_floats()[element]
+    about = cast(Any, ml_dtypes.finfo(small.numpy))
     smallest = math.frexp(float(about.smallest_subnormal))[1] - 1
-    return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max))
+    return _Floats(int(about.nmant) + 1, smallest, float(about.min), float(about.max), small.has_infinity)
 
 
 class DType(str):
@@ -144,6 +146,16 @@ class DType(str):
         (24, 8)
         """
         return _floats(self.element).digits
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest number of a lane: the infinities, in floating types that have them.
+
+        >>> DType("int8").ends, DType("float32").ends, DType("float8_e4m3fn").ends
+        ((-128, 127), (-inf, inf), (-448.0, 448.0))
+        """
+        infinite = self.is_float and _floats(self.element).has_infinity
+        return (-math.inf, math.inf) if infinite else (self.min_value, self.max_value)
 
     @property
     def least_normal(self) -> float:

@@ -24,7 +24,6 @@ from ..expr import (
     Cast,
     CommReducer,
     Expr,
-    FloatImm,
     Max,
     Min,
     Mul,
@@ -76,11 +75,11 @@ def _all_bits(dtype: DType) -> Expr:
 
 
 def _lowest(dtype: DType) -> Expr:
-    return FloatImm(float("-inf"), dtype) if dtype.is_float else const(dtype.min_value, dtype)
+    return const(dtype.ends[0], dtype)
 
 
 def _highest(dtype: DType) -> Expr:
-    return FloatImm(float("inf"), dtype) if dtype.is_float else const(dtype.max_value, dtype)
+    return const(dtype.ends[1], dtype)
 
 
 SUM = Combiner("+", Add, _zero)

@@ -41,7 +41,7 @@ def _of_nothing(c: Call, ours: str, value: Value, axes: Sequence[int], keeps: bo
     kind, is_float = value.dtype, value.dtype.is_float
     if ours == "mean" and not is_float:
         raise Unsupported("the mean of no integers")
-    least, most = (-math.inf, math.inf) if is_float else (kind.min_value, kind.max_value)
+    least, most = kind.ends
     found = {"max": least, "min": most, "logsumexp": -math.inf, "mean": math.nan, "any": False, "all": True}[ours]
     shape = [1 if n in axes else size for n, size in enumerate(value.shape) if keeps or n not in axes]
     return c.array(np.full(c.room(*shape), found, str(kind)))

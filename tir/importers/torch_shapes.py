@@ -448,8 +448,8 @@ _REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin"
 _NEUTRAL = {
     "add": lambda dtype: 0,
     "mul": lambda dtype: 1,
-    "min": lambda dtype: math.inf if dtype.is_float else dtype.max_value,
-    "max": lambda dtype: -math.inf if dtype.is_float else dtype.min_value,
+    "min": lambda dtype: dtype.ends[1],
+    "max": lambda dtype: dtype.ends[0],
 }
 
 

@@ -8,21 +8,22 @@ from ..op import call
 
 
 class Key:
-    """Integers of type ``kind``, as wide as elements of ``dtype`` and in their order, from which these can be had back.
+    """Integers of type ``kind``, at least as wide as elements of ``dtype`` and in their order, from which these can be had back.
 
     -0.0 is before 0.0. Descending order is that of the integers too.
     """
 
     def __init__(self, dtype: DType, is_ascending: bool):
         self.dtype, self.is_ascending = dtype, is_ascending
+        self.whole = DType("float16") if dtype.is_float and dtype.bits < 8 else dtype  # of bits that an integer has
         word = "uint" if dtype.code == "uint" or dtype.is_bool else "int"
-        self.kind = DType(f"{word}{max(dtype.bits, 8)}")
+        self.kind = DType(f"{word}{max(self.whole.bits, 8)}")
 
     def of(self, x: Expr) -> Expr:
         """The key of an element."""
         if not self.dtype.is_float:
             return self._turned(cast(self.kind, x))
-        bits = call("reinterpret", x, dtype=str(self.kind))
+        bits = call("reinterpret", cast(self.whole, x), dtype=str(self.kind))
         is_nan = call("isnan", _wide(x))
         return self._turned(Select(is_nan, const(self.kind.max_value, self.kind), self._folded(bits)))
 
@@ -31,7 +32,7 @@ class Key:
         key = self._turned(key)
         if not self.dtype.is_float:
             return cast(self.dtype, key)
-        return call("reinterpret", self._folded(key), dtype=str(self.dtype))
+        return cast(self.dtype, call("reinterpret", self._folded(key), dtype=str(self.whole)))
 
     def _folded(self, bits: Expr) -> Expr:
         """The bits of a float, those of a negative one but the sign turned: its own inverse."""

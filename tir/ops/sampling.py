@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -401,8 +400,7 @@ def _dilation2d(
         moved = {**at, **dict(zip("HW", places))}
         pixel = image(*(moved[n] for n in layout))
         weight = kernel(*({"C": at["C"], "H": axes[0], "W": axes[1]}[n] for n in order))
-        lowest = const(-math.inf if result.is_float else result.min_value, result)
-        value = if_then_else(all(*inside), cast(result, pixel) + cast(result, weight), lowest)
+        value = if_then_else(all(*inside), cast(result, pixel) + cast(result, weight), const(result.ends[0], result))
         return maximum_reducer(value, axis=axes)
 
     return compute([{**old, **dict(zip("HW", counts))}[n] for n in layout], element, name="dilation2d")

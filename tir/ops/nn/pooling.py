@@ -92,8 +92,7 @@ def sum_type(dtype: DType) -> DType:
 
 def _pool(image: Arranged, axes: Sequence[WindowAxis], kind: str, count_include_pad: bool, name: str) -> Tensor:
     dtype = image.tensor.dtype
-    least = -math.inf if dtype.is_float else dtype.min_value
-    source = padded(image, {a.name: a.pads for a in axes}, least if kind == "max" else 0)
+    source = padded(image, {a.name: a.pads for a in axes}, dtype.ends[0] if kind == "max" else 0)
     shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
     window: list[Any] = [te.reduce_axis((0, a.size), f"r{a.name.lower()}") for a in axes]
 

@@ -107,7 +107,7 @@ def pool_grad(
 
 def _greatest(image: Arranged, axes: Sequence[WindowAxis], shape: Sequence[Any]) -> Tensor:
     """The number, row by row, of the first greatest element of each window."""
-    source = padded(image, {a.name: a.pads for a in axes}, -float("inf"))
+    source = padded(image, {a.name: a.pads for a in axes}, image.tensor.dtype.ends[0])
 
     def element(*indices: Any) -> Any:
         place, window = image.layout.coordinates(indices), [te.reduce_axis((0, a.size), "k") for a in axes]
