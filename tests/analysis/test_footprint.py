@@ -245,3 +245,13 @@ def test_what_a_value_has_twice_is_computed_once():
         (8, 9), lambda i, j: tir.te.sum((a[i, k] - b[j, k]) * (a[i, k] - b[j, k]), axis=k), name="d"
     )
     assert footprint(tir.te.create_prim_func([a, b, squares])).flops == 3 * 8 * 9 * 4
+
+
+def test_a_loop_without_iterations_touches_what_it_loads_indices_of():
+    func = parse("""
+@T.prim_func
+def f(P: T.Buffer((0,), "int32"), A: T.Buffer((4, 4), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(0):
+        B[P[i]] = A[P[i], P[i]]
+""")
+    assert footprint(func) is not None

@@ -249,7 +249,7 @@ def _gathered(
         if span is None or not own:
             made.append(span and span.over(loops, ends))
             continue
-        count = min(left, getattr(size, "value", left))
+        count = max(1, min(left, getattr(size, "value", left)))  # 1 where no iteration or no element is
         made.append(_Span(span.first, span.width * count))
         left = -(-left // count)
     return tuple(made)
