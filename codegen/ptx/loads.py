@@ -124,14 +124,14 @@ def _ld(c: Compiler, inst: Instruction) -> Step:
         space = "local"
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
     at, where = c.at, c.program.where(c.at)
-    slots, base = unknown.registers(c, *targets), unknown.registers(c, source)
+    slots, base, used = unknown.registers(c, *targets), unknown.registers(c, source), inst.used
 
     def load(m: Machine) -> None:
         if m.unknown:
             unknown.require(m, base, "the address is", where)
         found = find(m, space, read(m), bytes_, len(puts), at)
         for k, put in enumerate(puts):
-            parts = [(t, *t.space.load(t.place + k, bytes_)) for t in found]
+            parts = [(t, *t.space.load(t.place + k, bytes_, used >> k * bytes_)) for t in found]
             _follow(m, parts, slots[k : k + 1], where)
             if constant and m.memory.was_written(found[0].place + k, bytes_).any():
                 late = m.memory.was_written(found[0].place + k, bytes_)

@@ -75,11 +75,11 @@ class Space:
             near += f"which begins {at - self.pieces[k][1]} bytes before"
         return f"an access of {whole} bytes at {at:#x} is outside of every allocation of {self.what} memory{near}"
 
-    def load(self, place: Array, bytes_: int) -> tuple[Array, Array]:
-        """The words, and for which of them every byte was written before."""
+    def load(self, place: Array, bytes_: int, used: int = -1) -> tuple[Array, Array]:
+        """The words, and for which of them every byte (that has its bit in ``used``) was written before."""
         data, known = self._typed(bytes_)
-        full = known.dtype.type(int("01" * bytes_, 16))
-        return data[place], known[place] == full
+        full = known.dtype.type(sum(1 << 8 * k for k in range(bytes_) if used >> k & 1))
+        return data[place], known[place] & full == full
 
     def store(self, place: Array, value: Array, bytes_: int) -> None:
         data, known = self._typed(bytes_)

@@ -99,6 +99,7 @@ class _Parser:
         self.function: Function | None = None
         self.count = 0
         self.source = 0  # the line of the source of what follows
+        self.used = -1  # the bytes that count of what the next instruction loads
         self.called_from: dict[int, int] = {}  # of functions that were put in place of calls, by line
 
     # ------------------------------------------------------------ tokens
@@ -263,7 +264,7 @@ class _Parser:
                 Variable(found.name + scope.suffix, found.space, found.align, found.size, found.data)
             )
         elif word == ".pragma":
-            self.statement()
+            self.pragma()
         elif word == ".loc":
             self.location()
         elif word.startswith("."):
@@ -320,7 +321,16 @@ class _Parser:
                 self.take(",")
         text = " ".join(t.text for t in self.tokens[first : self.at])
         text = re.sub(r" ([,;)\]}>])", r"\1", re.sub(r"([@!(\[{<]) ", r"\1", text))
-        return Instruction(opcode, tuple(operands), guard, self.tokens[first].line, text, self.source)
+        used, self.used = self.used, -1
+        return Instruction(opcode, tuple(operands), guard, self.tokens[first].line, text, self.source, used)
+
+    def pragma(self) -> None:
+        """``.pragma "used_bytes_mask 511";``: of what is loaded next, a bit for each byte that is used."""
+        self.take(".pragma")
+        name, _, value = self.take().strip('"').partition(" ")
+        if name == "used_bytes_mask":
+            self.used = number(value).value
+        self.statement()
 
     def location(self) -> None:
         """``.loc file line column, function_name label, inlined_at file line column``: the place of a call counts, also

@@ -63,10 +63,10 @@ class WatchedSpace(Space):
 
     # ------------------------------------------------------------ what threads do
 
-    def load(self, place: Array, bytes_: int) -> tuple[Array, Array]:
+    def load(self, place: Array, bytes_: int, used: int = -1) -> tuple[Array, Array]:
         if self.running:
             self._refuse(self.writers, place * bytes_ // CHUNK, "is read while", "writes")
-        return super().load(place, bytes_)
+        return super().load(place, bytes_, used)
 
     def store(self, place: Array, value: Array, bytes_: int) -> None:
         if self.running:

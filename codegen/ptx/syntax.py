@@ -80,7 +80,8 @@ class Negated:
 @dataclass(frozen=True)
 class Instruction:
     """``op``: the first part of the opcode; ``mods``: the others. ``guard``: a register and whether it is negated.
-    ``source``: the line of the CUDA C that it comes from, 0 if that is not known."""
+    ``source``: the line of the CUDA C that it comes from, 0 if that is not known. ``used``: of a load, a bit for each byte
+    that counts; all of them if the compiler says nothing."""
 
     opcode: str
     operands: tuple[Any, ...]
@@ -88,6 +89,7 @@ class Instruction:
     line: int
     text: str
     source: int = 0
+    used: int = -1
 
     @property
     def op(self) -> str:

@@ -252,3 +252,24 @@ def f(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
     a, out = np.arange(64, dtype="float16"), np.zeros(64, "float16")
     module(a, out)
     assert (out == a).all()
+
+
+@pytest.mark.parametrize("dtype, n", [("int8", 9), ("int8", 7), ("int16", 5)])
+def test_bytes_that_a_load_takes_along_need_not_be_written(dtype, n):
+    """NVRTC loads whole vectors, and says which of their bytes are used."""
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer(({n},), "{dtype}"), B: T.Buffer(({n},), "{dtype}")):
+    S = T.alloc_buffer(({n},), "{dtype}", scope="shared")
+    for t in T.thread_binding(32, thread="threadIdx.x"):
+        if t < {n}:
+            S[t] = A[t]
+        T.tvm_storage_sync("shared")
+        if t < 1:
+            for j in range({n}):
+                B[j] = S[j]
+""")
+    mod = tir.build(func, "cuda-ptx")
+    a, b = np.arange(n, dtype=dtype), np.zeros(n, dtype)
+    mod(a, b)
+    assert (a == b).all() and "used_bytes_mask" in mod.source("ptx")
