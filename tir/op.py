@@ -143,7 +143,12 @@ def _operand(value: Any) -> Any:
 
     if isinstance(value, Buffer):
         return value.data
-    return value if isinstance(value, BufferRegion) else as_expr(value)
+    if isinstance(value, BufferRegion):
+        first = ", ".join(repr(r.min) for r in value.region)
+        raise TypeError(
+            f"`{value!r}` is no value: a call takes the address of its first element, T.address_of({value.buffer.name}[{first}])"
+        )
+    return as_expr(value)
 
 
 def _result_dtype(op: Op, args: tuple[Any, ...], dtype: str | None) -> DType:
@@ -246,6 +251,11 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         fn = special.get(name) or getattr(np, name)
         table[name] = fn if name in exact else same(fn)
 
+    def q_multiply_shift(*xs: Any) -> Any:
+        x, y, q, s = (np.asarray(v, np.int64) for v in xs)
+        left, right = np.maximum(s, 0), q - np.minimum(s, 0)
+        return ((((x << left) * y) + (np.int64(1) << right >> 1)) >> right)[()]
+
     def bits_of(x: Any) -> int:
         return np.asarray(x).dtype.itemsize * 8
 
@@ -269,6 +279,7 @@ def _numpy_meanings() -> dict[str, Callable[..., Any]]:
         ldexp=lambda x, n: np.ldexp(x, n).astype(np.asarray(x).dtype)[()],
         popcount=each(lambda x: bin(unsigned(x)).count("1")),
         clz=each(lambda x: bits_of(x) - unsigned(x).bit_length()),
+        q_multiply_shift=q_multiply_shift,
         likely=lambda x: x,
         bitwise_and=np.bitwise_and,
         bitwise_or=np.bitwise_or,

@@ -217,6 +217,10 @@ shift_left(x, y): ``x << y``, with zeros from the right; ``y`` is less than the 
 shift_right(x, y): ``x >> y``, with copies of the sign from the left; ``y`` is less than the bits of ``x``.
     >>> T.shift_right(i, 4)
     i >> 4
+= pure given
+q_multiply_shift(x, y, q, s) -> same: ``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product.
+    >>> T.q_multiply_shift(i, 1395864320, 31, -7)
+    T.q_multiply_shift(i, 1395864320, 31, -7)
 """
 
 # and these the executor, the simulator and the code generators, each as it can
@@ -232,9 +236,6 @@ tvm_tuple(*items):
 large_uint_imm(low, high): The constant ``high * 2 ** 32 + low``, of a type that holds it.
     >>> T.large_uint_imm(1, 2, dtype="uint64")
     T.large_uint_imm(1, 2, dtype="uint64")
-q_multiply_shift(x, y, q, s) -> same: ``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product.
-    >>> T.q_multiply_shift(i, 1395864320, 31, -7)
-    T.q_multiply_shift(i, 1395864320, 31, -7)
 vectorlow(vector): The first half of the lanes of a vector.
     >>> T.vectorlow(v, dtype="float32x2")
     T.vectorlow(v, dtype="float32x2")

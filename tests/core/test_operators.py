@@ -57,7 +57,7 @@ LACKING = {
     # of the host
     (SIMULATOR,): """
         amx_tile_dot amx_tile_load amx_tile_store amx_tile_stream amx_tile_zero call_cpacked call_global call_packed
-        tvm_call_cpacked tvm_call_packed address_of isnullptr q_multiply_shift ret thread_return tvm_access_ptr
+        tvm_call_cpacked tvm_call_packed address_of isnullptr ret thread_return tvm_access_ptr
         call_llvm_intrin call_llvm_pure_intrin
     """,
     (CPU, SIMULATOR): "get_active_lane_mask",

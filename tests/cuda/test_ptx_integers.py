@@ -149,3 +149,20 @@ def f(N: T.Buffer((1,), "int32"), O: T.Buffer((2, 300), "int32")):
     o = np.zeros((2, 300), "int32")
     tir.build(f, target)(np.array([count], "int32"), o)
     assert [np.flatnonzero(row).tolist() for row in o] == [list(range(first, first + count))] * 2
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm", "cuda-sim", "cuda-ptx"])
+@pytest.mark.parametrize("q, s", [(31, 0), (31, 2), (20, 5)])
+@pytest.mark.parametrize("shifts", ["{q}, {s}", "q, s"])
+def test_fixed_point_products(target, q, s, shifts):
+    loop = "range(10)" if target in ("interpreter", "llvm") else 'T.thread_binding(10, thread="threadIdx.x")'
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((10,), "int32"), O: T.Buffer((10,), "int32"), q: T.int32, s: T.int32):
+    for i in {loop}:
+        O[i] = T.q_multiply_shift(A[i], A[9 - i], {shifts.format(q=q, s=s)})
+""")
+    a, o = np.array(EDGES, "int32"), np.zeros(10, "int32")
+    tir.build(func, target)(a, o, q, s)
+    products = [int(x) * int(y) * 2**s for x, y in zip(a, a[::-1])]
+    assert o.tolist() == [((p + (1 << q >> 1) >> q) + 2**31) % 2**32 - 2**31 for p in products]

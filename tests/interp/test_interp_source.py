@@ -15,6 +15,7 @@ from tir.dtype import DType
 from tir.function import IRModule
 from tir.interp import expressions
 from tir.interp.compiler import Compiler
+from tir.op import OPS
 from tir.script import parse
 
 TABLE = Path(__file__).parent / "outcomes_source.txt"
@@ -86,7 +87,7 @@ def names():
 
     return {
         "source": source, "divide": divide, "shaped": shaped, "lanes_left": lanes_left, "lane_by_lane": lane_by_lane,
-        "q_multiply": expressions._q_multiply_shift, "identifier": expressions.identifier,
+        "q_multiply": lambda *args: int(OPS["q_multiply_shift"].numpy(*args)), "identifier": expressions.identifier,
         "shift_amounts": lambda a: expressions._shift_amounts(np.array(a), 8, Site(), ()).tolist(),
         "shift_amount": lambda a: expressions._shift_amount(a, 8, Site(), ()),
         "concatenate": lambda parts: expressions._concatenate(tuple(parts), np.dtype("int8")).tolist(), "DType": DType,

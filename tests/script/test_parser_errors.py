@@ -48,6 +48,12 @@ CASES = [
         "T.Broadcast(n, 2) + T.Broadcast(n, 4)",
         "",
     ),
+    (
+        'T.call_extern("int32", "f", A[n, 0:4])',
+        "`A[n, 0:4]` is no value: a call takes the address of its first element, T.address_of(A[n, 0])",
+        'T.call_extern("int32", "f", A[n, 0:4])',
+        "",
+    ),
     ("n[0] = 1", "`n` (int32 expression) is no buffer; only buffer elements can be stored to", "n[0]", ""),
     ("A.data = 1", "an attribute cannot be assigned", "A.data", ""),
     ("T.evaluate(A.shpe)", "a buffer has no attribute `shpe`", "A.shpe", "shape"),

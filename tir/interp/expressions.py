@@ -444,9 +444,6 @@ class Expressions(ABC):
     def _is_null(self, e: E.Call) -> str:
         return f"({self.expr(e.args[0])} is None)"
 
-    def _q_multiply(self, e: E.Call) -> str:
-        return self.wrapped(f"{self.helper(_q_multiply_shift)}({', '.join(self.expr(a) for a in e.args)})", e.dtype)
-
     def _half(self, e: E.Call) -> str:
         n = e.dtype.lanes
         return f"{self.expr(e.args[0])}[{':' + str(n) if e.op == 'vectorlow' else str(n) + ':'}]"
@@ -599,13 +596,6 @@ def _shift_amounts(amounts: np.ndarray, bits: int, site: Any, values: tuple[Any,
     return amounts
 
 
-def _q_multiply_shift(x: int, y: int, q: int, s: int) -> int:
-    """x * y * 2^(s - q), rounded half up."""
-    left, right = max(s, 0), q + max(-s, 0)
-    product = (x << left) * y
-    return product if right == 0 else (product + (1 << (right - 1))) >> right
-
-
 _TABLE: dict[type, Callable[[Any, Any], str]] = {
     E.IntImm: Expressions._int_imm, E.FloatImm: Expressions._float_imm, E.StringImm: Expressions._string,
     E.Var: Expressions._var, E.Not: Expressions._not, E.And: Expressions._and, E.Or: Expressions._or,
@@ -622,7 +612,7 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "shift_right": Expressions._shift, "abs": Expressions._abs, "fabs": Expressions._abs, "likely": Expressions._first,
     "tvm_thread_invariant": Expressions._first, "reinterpret": Expressions._reinterpret,
     "large_uint_imm": Expressions._large, "isnullptr": Expressions._is_null,
-    "q_multiply_shift": Expressions._q_multiply, "vectorlow": Expressions._half, "vectorhigh": Expressions._half,
+    "vectorlow": Expressions._half, "vectorhigh": Expressions._half,
     "vectorcombine": Expressions._combine, "undef": Expressions._undef,
     "get_active_lane_mask": Expressions._lane_mask, "call_extern": Expressions._extern,
     "call_pure_extern": Expressions._extern, "call_packed": Expressions._extern, "call_cpacked": Expressions._extern,
