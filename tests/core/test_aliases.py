@@ -13,7 +13,7 @@ from tir.aliases import with_one_memory, with_own_memory
 from tir.interp import run
 from tir.interp.gpu import simulate
 from tir.script import parse
-from tir.transform import check_thread_memory, thread_storage_sync
+from tir.transform import thread_storage_sync
 
 HEAD = """
 @T.prim_func
@@ -124,26 +124,6 @@ def test_a_condition_on_what_threads_write_by_another_name_is_not_the_same_for_a
     with pytest.raises(tir.BuildError, match='its parameters may overlap: "tir.noalias" is False'):
         thread_storage_sync(parse(text))
     assert "storage_sync" not in thread_storage_sync(parse(text.replace("False", "True"))).script()
-
-
-BLOCKS = """
-@T.prim_func
-def main(A: T.Buffer((2, 8), "int32"), C: T.Buffer((2, 8), "int32")):
-    T.func_attr({{"tir.noalias": {noalias}}})
-    for t in T.thread_binding(1, thread="threadIdx.x"):
-        for s in range(2):
-            for i in T.thread_binding(8, thread="blockIdx.x"):
-                with T.block("C"):
-                    vs, vi = T.axis.remap("SS", [s, i])
-                    C[vs, vi] = A[vs, 7 - vi]
-"""
-
-
-def test_a_kernel_whose_blocks_meet_by_two_names_is_refused() -> None:
-    check_thread_memory(parse(BLOCKS.format(noalias=True)))
-    with pytest.raises(tir.BuildError, match="whose blocks are not ordered") as caught:
-        check_thread_memory(parse(BLOCKS.format(noalias=False)))
-    assert "may be the same memory" in str(caught.value) and "data=" not in str(caught.value)
 
 
 POINTERS = """
