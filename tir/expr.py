@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from .dtype import BOOL, INT32, VOID, DType
@@ -58,7 +58,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     """
     if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
         if dtype.min_value <= value <= dtype.max_value:
-            return _integer(value, dtype)
+            return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item"):
@@ -85,12 +85,6 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     if not want.min_value <= value <= want.max_value:
         raise DoesNotFit(f"constant {value} does not fit {want} ({want.min_value} to {want.max_value})")
     return IntImm(int(value), want)
-
-
-@lru_cache(4096)
-def _integer(value: int, dtype: DType) -> IntImm:
-    """One node for each number, which have no place in the source: hundreds of a step are made of few."""
-    return IntImm(value, dtype)
 
 
 def _usual_dtype(value: int | float | bool) -> str:
