@@ -155,7 +155,7 @@ class _Comparison:
         return None
 
     def push_fields(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> None:
-        place = self.place if isinstance(x, IntImm) else (x, y)  # one constant may be at several places
+        place = (x, y)
         if isinstance(x, PrimFunc):
             # Parameters bind, then the sizes that parameter buffers declare.
             for name in ("body", "attrs", "ret_type"):
