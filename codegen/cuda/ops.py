@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tir.dtype import DType
-from tir.expr import Call, IntImm, StringImm
+from tir.expr import Call, StringImm
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 
@@ -184,10 +184,10 @@ def _dp4a(g: Generator, e: Call) -> str:
 
 @op_rule("q_multiply_shift")
 def _q_multiply_shift(g: Generator, e: Call) -> str:
-    """Rounded x * y / 2**(q + s), in 64 bits."""
+    """x * y * 2**(s - q) in 64-bit integers, rounded, halves up."""
     x, y, q, s = (g.expr(a) for a in e.args)
-    total = f"({q} - {s})" if not isinstance(e.args[3], IntImm) or e.args[3].value else q
-    return f"((int)(((long long){x} * {y} + (1ll << ({total} - 1))) >> {total}))"
+    left, right = f"max((int){s}, 0)", f"({q} - min((int){s}, 0))"
+    return f"((int)((((long long){x} << {left}) * {y} + (1ll << {right} >> 1)) >> {right}))"
 
 
 # ---------------------------------------------------------------- choice, memory, calls

@@ -247,8 +247,8 @@ def _q_multiply_shift(g: Generator, e: Call) -> str:
     right = out.intrinsic("smax", "i64", lanes, [out.value(f"sub {i64} {zero}, {s}"), zero])
     total = out.value(f"add {i64} {right}, {q}")
     product = out.value(f"mul {i64} {out.value(f'shl {i64} {x}, {left}')}, {y}")
-    half = out.value(f"sub {i64} {total}, {splat('i64', '1', lanes)}")
-    half = out.value(f"shl {i64} {splat('i64', '1', lanes)}, {half}")
+    one = splat("i64", "1", lanes)
+    half = out.value(f"ashr {i64} {out.value(f'shl {i64} {one}, {total}')}, {one}")  # 0 where nothing is cut
     result = out.value(f"ashr {i64} {out.value(f'add {i64} {product}, {half}')}, {total}")
     return g.convert(result, wide, e.dtype)
 

@@ -152,7 +152,7 @@ def f(N: T.Buffer((1,), "int32"), O: T.Buffer((2, 300), "int32")):
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm", "cuda-sim", "cuda-ptx"])
-@pytest.mark.parametrize("q, s", [(31, 0), (31, 2), (20, 5)])
+@pytest.mark.parametrize("q, s", [(31, 0), (31, -2), (20, 5), (5, 5), (3, 7), (0, 0)])
 @pytest.mark.parametrize("shifts", ["{q}, {s}", "q, s"])
 def test_fixed_point_products(target, q, s, shifts):
     loop = "range(10)" if target in ("interpreter", "llvm") else 'T.thread_binding(10, thread="threadIdx.x")'
@@ -164,5 +164,5 @@ def f(A: T.Buffer((10,), "int32"), O: T.Buffer((10,), "int32"), q: T.int32, s: T
 """)
     a, o = np.array(EDGES, "int32"), np.zeros(10, "int32")
     tir.build(func, target)(a, o, q, s)
-    products = [int(x) * int(y) * 2**s for x, y in zip(a, a[::-1])]
-    assert o.tolist() == [((p + (1 << q >> 1) >> q) + 2**31) % 2**32 - 2**31 for p in products]
+    products, right = [int(x) * int(y) << max(s, 0) for x, y in zip(a, a[::-1])], q - min(s, 0)
+    assert o.tolist() == [((p + (1 << right >> 1) >> right) + 2**31) % 2**32 - 2**31 for p in products]
