@@ -279,7 +279,7 @@ class Formula:
     def _bits(self, e: Call) -> Sum | None:
         """x & y, x | y, x ^ y if one of the two is a constant."""
         x, y = e.args if isinstance(e.args[1], IntImm) else e.args[::-1]
-        if not isinstance(y, IntImm) or y.value < 0:
+        if not isinstance(y, IntImm):
             return None
         total = self.sum(x)
         common = self._masked(total, y.value)
@@ -302,7 +302,9 @@ class Formula:
         return plus(({}, 0), self.sum(x), 2**y.value)
 
     def _masked(self, total: Sum, mask: int) -> Sum:
-        """``total & mask``: each run of bits of the mask is a digit."""
+        """``total & mask``: each run of bits of the mask is a digit. Of a negative mask, which has all high bits: what the others cut off."""
+        if mask < 0:
+            return plus(total, self._masked(total, ~mask), -1)
         made: Sum = {}, 0
         for run in re.finditer("1+", f"{mask:b}"[::-1]):
             low, high = run.span()
