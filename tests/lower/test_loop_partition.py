@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.expr import Call, Max, Min, Select
+from tir.expr import Call, FloorMod, Max, Min, Select
 from tir.script import parse
 from tir.stmt import BufferStore, For, IfThenElse
 from tir.testing import assert_same_result
@@ -241,3 +241,15 @@ def test_the_greater_of_two_numbers_that_are_no_indices_is_no_place_to_cut():
         parse(LOOP.format(hint=HINT, body='B[i] = T.Cast("int32", T.max(T.Cast("float32", i), 4.0))'))
     )
     assert tir.structural_equal(tir.transform.loop_partition(func), func)
+
+
+@pytest.mark.parametrize(
+    "index, loops",
+    [("(i + 12) % 30", 2), ("(i * 2 + 25) % 40", 2), ("(i - 7) % 30", 2), ("(i + 8) % 40", 1), ("(i + 12) % 5", 1)],
+)
+def test_a_loop_is_cut_where_a_remainder_begins_again_once(index, loops):
+    func = parse(LOOP.format(hint=HINT, body=f"B[i] = A[{index}]"))
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    assert sum(isinstance(n, For) for n in walk(made["main"].body)) == loops, made
+    assert (loops == 1) == any(isinstance(n, FloorMod) for n in walk(made["main"].body)), made
+    assert_same_result(func, made, engines=["interpreter", "llvm"])

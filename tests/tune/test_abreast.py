@@ -186,6 +186,16 @@ def test_a_rolled_array_is_no_vector_of_gathers():
     func = tir.te.create_prim_func([x, tir.ops.roll(x, [3, 5], [0, 1])])
     sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
     assert "vectorized" not in sch.mod.script()
+    assert "%" not in tir.lower(sch.mod).script(), "the places where an array begins again are cut off"
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_what_an_outer_axis_selects_is_a_loop_of_its_own():
+    x = tir.te.placeholder((20, 300), name="x")
+    value = lambda b, i, j: tir.Select(b == 0, x[i, j] + 1.0, tir.Select(b == 1, x[i, j] * 2.0, x[19 - i, j]))
+    func = tir.te.create_prim_func([x, tir.te.compute((3, 20, 300), value, name="y")])
+    sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
+    assert "Select" not in tir.lower(sch.mod).script()
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 

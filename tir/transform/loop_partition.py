@@ -24,6 +24,7 @@ from ..expr import (
     Call,
     Expr,
     FloorDiv,
+    FloorMod,
     IntImm,
     Max,
     Min,
@@ -137,13 +138,13 @@ class _Cutter:
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
         for condition, inner in guards:
-            parts = (side for part in _conjuncts(condition) if uses_var(part, s.loop_var) for side in _sides(part))
-            for form in (_inequality(side, s.loop_var) for side in parts):
-                if form is None:
-                    continue
-                with self.analyzer.scope():
-                    for v, rng in inner.items():
-                        self.analyzer.bind(v, rng)
+            parts = [part for part in _conjuncts(condition) if uses_var(part, s.loop_var)]
+            with self.analyzer.scope():
+                for v, rng in inner.items():
+                    self.analyzer.bind(v, rng)
+                for form in (_inequality(side, s.loop_var) for part in parts for side in self.sides(part, s)):
+                    if form is None:
+                        continue
                     if known:
                         first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
                         points.update(at for at in _thresholds(form, self.analyzer) if first < at < end)
@@ -160,6 +161,16 @@ class _Cutter:
         if not self.analyzer.can_prove(cut >= s.min):
             cut = max_(cut, s.min)
         return self.analyzer.simplify(cut), symbolic
+
+    def sides(self, part: Expr, s: For) -> tuple[Expr, ...]:
+        """The inequalities at which ``part`` changes in ``s``: an equality has two; a remainder one, if it begins again once."""
+        if isinstance(part, FloorMod):
+            with self.analyzer.scope():
+                self.analyzer.bind(s.loop_var, s.domain)
+                first, last = _quotients(part, self.analyzer)
+            return (part.a >= last * part.b,) if first is not None and last == first + 1 else ()
+        both = isinstance(part, (EQ, NE)) and is_index(part.a.dtype)
+        return (part.a <= part.b, part.a >= part.b) if both else (part,)
 
     def _at_most(self, a: Expr, b: Expr) -> bool:
         if isinstance(a, FloorDiv) and isinstance(b, FloorDiv):
@@ -194,8 +205,9 @@ class _Cutter:
                 if isinstance(child, Stmt):
                     visit(child, inner, speed)  # noqa: F821  (deleted only afterwards)
                 elif demanded:
-                    for choice in filter(None, map(_sides_of, walk(child))):
-                        add(choice[0], inner)
+                    for condition in map(_changing, walk(child)):
+                        if condition is not None:
+                            add(condition, inner)
 
         visit(s.body, {}, s.kind in _SPEED_KINDS)
         del visit  # it refers to itself, and would stay until garbage is collected
@@ -224,9 +236,18 @@ def _sides_of(e: Any) -> tuple[Expr, Expr, Expr] | None:
     return choice_parts(e)
 
 
-def _sides(part: Expr) -> tuple[Expr, ...]:
-    """An equality changes its value at two points: where each of two inequalities does."""
-    return (part.a <= part.b, part.a >= part.b) if isinstance(part, (EQ, NE)) and is_index(part.a.dtype) else (part,)
+def _changing(e: Any) -> Expr | None:
+    """What is certain on one side of a point, of a choice or a remainder."""
+    parts = _sides_of(e)
+    return parts[0] if parts else e if isinstance(e, FloorMod) and is_index(e.dtype) else None
+
+
+def _quotients(e: Any, known: Analyzer) -> tuple[int, int] | tuple[None, None]:
+    """The least and the greatest of what ``e`` leaves the remainder of; None if these are not known."""
+    low, high = known.bound_linear(linear(e.a))
+    if low is None or high is None or not isinstance(e.b, IntImm) or e.b.value <= 0:
+        return None, None
+    return low // e.b.value, high // e.b.value
 
 
 def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
@@ -288,7 +309,11 @@ class _Decider:
         return rewrite(s, self.choice) if isinstance(s, Expr) else s
 
     def choice(self, e: Any) -> Expr | None:
-        """The side of a decided choice, or one that asks only what is left open; others inside of it are decided, too."""
+        """The side of a decided choice, or one that asks only what is left open; others inside of it are decided, too.
+        A remainder that does not begin again is a difference."""
+        if isinstance(e, FloorMod) and is_index(e.dtype):
+            first, last = _quotients(e, self.analyzer)
+            return self.analyzer.simplify(e.a - first * e.b) if first is not None and first == last else None
         parts = _sides_of(e)
         if parts is None:
             return None
@@ -332,7 +357,8 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for
-    an ``if`` with an ``else``, for the conditions of ``T.Select`` and ``T.if_then_else``, and for ``T.max`` and ``T.min`` of indices.
+    an ``if`` with an ``else``, for the conditions of ``T.Select`` and ``T.if_then_else``, for ``T.max`` and ``T.min`` of indices, and for
+    remainders of indices that begin again once (``(i + 3) % n``).
 
     >>> import tir
     >>> f = tir.script.parse('''

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
+from ...analysis.selections import choice_parts
 from ...arith.linear import linear
 from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, constant
 from ...schedule import LoopRV, Schedule
@@ -50,7 +51,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             made.unroll(loop)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
-    without_borders(made, nest, axes[-2:])
+    without_borders(made, nest, axes)
     return [made]
 
 
@@ -61,19 +62,28 @@ def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
     if not asked:
         return
     iterators = index_of(sch.func).blocks[nest.name].node.bindings
-    moving = [iterators[a.var] for a in axes if any(uses_var(c, a.var) for c in asked)]
+    moving = [iterators[a.var] for a in [a for a in axes if any(uses_var(c, a.var) for c in asked)][-2:]]
     for loop in sch.get_loops(nest.name):
         if sch.get(loop).kind in (SERIAL, UNROLLED) and any(uses_var(value, loop.var) for value in moving):
             sch.annotate(loop, PARTITION_HINT, 1)
 
 
 def asked_of(nest: Nest) -> list[Any]:
-    """What a block asks of its iterators to stay within an array: conditions, and indices that are clamped."""
-    chosen = [n.args[0] for n in walk(nest.block.body) if isinstance(n, Call) and n.op == "if_then_else"]
+    """What a block asks of its iterators to stay within an array, or to select what is computed: conditions, indices that are clamped, and
+    those that begin again once."""
+    chosen = [parts[0] for n in walk(nest.block.body) if (parts := choice_parts(n))]
     indices = [n for a in nest.accesses for i in a.indices for n in walk(i)]
     asked: list[Any] = [c for c in chosen if not any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(c))]
-    asked += [n for n in indices if isinstance(n, (Max, Min))]
+    asked += [n for n in indices if isinstance(n, (Max, Min)) or (isinstance(n, FloorMod) and _begins_again(nest, n))]
     return [c for c in asked if not has_load(c)]
+
+
+def _begins_again(nest: Nest, index: Any) -> bool:
+    """Whether ``index`` begins again somewhere on the way along an axis, as of an array that is rolled."""
+    form = linear(index.a)
+    return any(
+        form.coefficient(a.var) == 1 and constant(index.b) == a.extent and index.a is not a.var for a in nest.axes
+    )
 
 
 def _fused(sch: Schedule, nest: Nest, axes: list[Axis], lanes: int) -> tuple[list[LoopRV], LoopRV, int]:
@@ -127,10 +137,8 @@ def _divisors(nest: Nest, last: Axis) -> set[int]:
 def _is_turned(nest: Nest, last: Axis) -> bool:
     """Whether what is read begins again somewhere on the way, as of an array that is rolled: of whole vectors LLVM makes gathers, of the loop
     vectors before and after that place."""
-    nodes = [
-        n for a in nest.loads for i in a.indices for n in walk(i) if isinstance(n, FloorMod) and n.a is not last.var
-    ]
-    return any(linear(n.a).coefficient(last.var) == 1 and constant(n.b) == last.extent for n in nodes)
+    nodes = [n for a in nest.loads for i in a.indices for n in walk(i) if isinstance(n, FloorMod)]
+    return any(uses_var(n.a, last.var) and _begins_again(nest, n) for n in nodes)
 
 
 def _differs_in_length(nest: Nest) -> bool:
