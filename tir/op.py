@@ -179,7 +179,8 @@ def is_pure(e: Expr) -> bool:
         return True
     found = _PURE.get(e)
     if found is None:
-        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call)
+        calls = [n for n in nodes_of(e) if type(n) is Call]
+        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in calls)
     return found
 
 

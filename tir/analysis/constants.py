@@ -21,6 +21,7 @@ from ..node import frozendict, once
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
+from .contents import free_in
 from .effects import Effects, effects
 
 CONSTANT = "tir.constant"
@@ -206,7 +207,7 @@ class Foldable:
     @cached_property
     def makes(self) -> tuple[Buffer, ...]:
         """The buffers that folded statements make and others read: parameters, once the function is split."""
-        used = {v for s in self.reasons for v in free_vars(s)}
+        used = _used(self.reasons)
         return tuple(sharing(self.written, used))
 
     @cached_property
@@ -231,7 +232,7 @@ class Foldable:
             if reason := self._kept(pointer, outside):
                 return reason
         pointers = {*self._constants, *self._own, *found.allocated}
-        if late := [v.name for v in free_vars(stmt) if v not in pointers]:
+        if late := sorted(v.name for v in free_in(stmt).difference(pointers)):
             return f"uses {', '.join(late)}, which is known only at the call"
         return ""
 
@@ -265,7 +266,7 @@ class Foldable:
         made = self.makes
         if not made:
             raise TirError(self._nothing_folds())
-        used = {v for s in rest for v in free_vars(s)}
+        used = _used(rest)
         kept = [p for p in self._func.params if not self._is_spent(p, used)]
         return Folded(self._program(rest, kept, made), self._maker(folded, made))
 
@@ -307,7 +308,7 @@ class Foldable:
         )
 
     def _maker(self, folded: Sequence[Stmt], made: Sequence[Buffer]) -> PrimFunc:
-        used = {v for s in folded for v in free_vars(s)}
+        used = _used(folded)
         buffers = {_handle(b): b for b in sharing((*self._constants.values(), *made), used)}
         return self._func.replace(
             params=tuple(buffers),
@@ -321,10 +322,14 @@ class Foldable:
 
     def _body(self, stmts: Sequence[Stmt], elsewhere: Sequence[Buffer]) -> BlockRealize:
         """The root block with some of its statements, and the buffers that these use, but for those that live ``elsewhere``."""
-        used = {v for s in stmts for v in free_vars(s)}
+        used = _used(stmts)
         allocated = tuple(b for b in sharing(self._root.alloc_buffers, used) if b not in elsewhere)
         assert isinstance(self._func.body, BlockRealize)
         return self._func.body.replace(block=self._root.replace(alloc_buffers=allocated, body=seq(stmts)))
+
+
+def _used(stmts: Iterable[Stmt]) -> frozenset[Var]:
+    return frozenset[Var]().union(*map(free_in, stmts))
 
 
 def _handle(buffer: Buffer) -> Var:

@@ -313,9 +313,9 @@ def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:
 
 
 @once
-def free_in(block: Any) -> frozenset[Var]:
-    """Free variables of a block; cached for each block."""
-    return frozenset(free_vars(block))
+def free_in(stmt: Any) -> frozenset[Var]:
+    """The free variables of a statement; found once for each."""
+    return frozenset(free_vars(stmt))
 
 
 @once

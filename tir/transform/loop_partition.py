@@ -39,11 +39,12 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ..visit import rewrite, statements, substitute, uses_var, walk
+from ..visit import kinds, rewrite, statements, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
 _SPEED_KINDS = ("vectorized", "unrolled")
+_GUARDS = {IfThenElse, Select, Call, Max, Min, FloorMod}  # classes of what decides, or may, how iterations differ
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:
@@ -64,6 +65,8 @@ class _Cutter:
         self.analyzer.note_aliases(aliased)
 
     def visit(self, s: Any) -> Any:
+        if _GUARDS.isdisjoint(kinds(s)):
+            return s
         if isinstance(s, For):
             return self.loop(s)
         if isinstance(s, SeqStmt):
@@ -190,6 +193,8 @@ class _Cutter:
                 found.append((condition, inner))
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
+            if _GUARDS.isdisjoint(kinds(item)):
+                return
             if isinstance(item, For):
                 below = {**inner, item.loop_var: item.domain}
                 visit(item.body, below, speed or item.kind in _SPEED_KINDS)  # noqa: F821  (deleted only afterwards)
@@ -292,6 +297,8 @@ class _Decider:
         self.analyzer = analyzer
 
     def visit(self, s: Any) -> Any:
+        if _GUARDS.isdisjoint(kinds(s)):
+            return s
         if isinstance(s, For):
             with self.analyzer.scope():
                 self.analyzer.bind(s.loop_var, s.domain, s.body)

@@ -26,7 +26,7 @@ from ..stmt import (
     is_nop,
     seq,
 )
-from ..visit import LEAVES, kinds, rewrite
+from ..visit import LEAVES, kinds, rewrite, statements
 from .passes import func_pass
 
 _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
@@ -71,24 +71,29 @@ def _stores_back(s: BufferStore) -> bool:
     )
 
 
-def _used_memory(body: Stmt) -> set[Any]:
-    """Buffers and pointers that ``body`` uses other than to declare them."""
+def _unused_memory(body: Stmt) -> set[Any]:
+    """Buffers and pointers that ``body`` declares, and does not use otherwise."""
+    unused: set[Any] = set()
+    for s in statements(body):
+        if isinstance(s, (DeclBuffer, Allocate)):
+            unused.add(s.buffer if isinstance(s, DeclBuffer) else s.buffer_var)
     used: set[Any] = set()
     stack: list[Any] = [body]
-    while stack:
+    while stack and unused:
         item = stack.pop()
         kind = item.__class__
         if kind is Var or kind is Buffer:
             if item in used:
                 continue
             used.add(item)
+            unused.discard(item)
         if kind is DeclBuffer:
             stack.append(item.body)
         elif kind is Allocate:
             stack += [*item.extents, item.condition, item.body]
         elif kind is Buffer or kind not in LEAVES:
             stack += item.children()
-    return used
+    return unused
 
 
 _MEMORY = {DeclBuffer, Allocate}
@@ -97,13 +102,13 @@ _MEMORY = {DeclBuffer, Allocate}
 def _without_unused_memory(body: Stmt) -> Stmt:
     if _MEMORY.isdisjoint(kinds(body)):
         return body
-    used = _used_memory(body)
+    unused = _unused_memory(body)
 
     def drop(item: Any) -> Any:
-        unused = isinstance(item, DeclBuffer) and item.buffer not in used
-        return item.body if unused or isinstance(item, Allocate) and item.buffer_var not in used else None
+        is_unused = isinstance(item, DeclBuffer) and item.buffer in unused
+        return item.body if is_unused or isinstance(item, Allocate) and item.buffer_var in unused else None
 
-    return rewrite(body, drop, _is_statement)
+    return rewrite(body, drop, _is_statement) if unused else body
 
 
 def _is_statement(item: Any) -> bool:
