@@ -32,9 +32,13 @@ def node_function(node: Node) -> PrimFunc:
 
 def group_function(nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value]) -> PrimFunc:
     """The function of several nodes: its parameters are ``inputs`` and ``outputs``, in order, and the symbols in their sizes."""
-    tensors: dict[Value, Tensor] = {v: placeholder(extents(v.shape), v.dtype, f"p{n}") for n, v in enumerate(inputs)}
-    for node in nodes:
-        tensors.update((v, _computed(t, v)) for v, t in zip(node.outputs, node.tensors(tensors.__getitem__)))
+    if len(nodes) == 1 and tuple(dict.fromkeys(nodes[0].inputs)) == tuple(inputs):
+        given, made = nodes[0].tensors_alone()
+        tensors = dict(zip((*inputs, *nodes[0].outputs), (*given, *map(_computed, made, nodes[0].outputs))))
+    else:
+        tensors = {v: placeholder(extents(v.shape), v.dtype, f"p{n}") for n, v in enumerate(inputs)}
+        for node in nodes:
+            tensors.update((v, _computed(t, v)) for v, t in zip(node.outputs, node.tensors(tensors.__getitem__)))
     sizes = variables(symbols([s for node in nodes for s in node.sizes]))
     return _unchecked(create_prim_func([*(tensors[v] for v in (*inputs, *outputs)), *sizes]))
 

@@ -126,6 +126,10 @@ class Node:
         """The results as tensor expressions of the tensors ``of`` its inputs."""
         return applied(self.operator, {k: mapped(a, of) for k, a in self.arguments.items()})
 
+    def tensors_alone(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Placeholders ``p0``, ``p1`` … for the values that it reads, each once, and the results as tensor expressions of them."""
+        return _applied(_Described(self.operator, self.arguments))
+
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={_shown(a)}" for k, a in self.arguments.items())
         return f"{', '.join(map(str, self.outputs))} = {self.operator}({shown})"
@@ -154,29 +158,23 @@ def results(operator: str, arguments: Mapping[str, Any]) -> tuple[tuple[tuple[Ex
 
     Raises ``TensorExpressionError`` as the operator does, and ``ModelError`` for a result whose shape is known only when it runs.
     """
-    return _results(operator, _Described.of(operator, arguments))[0]
+    return _results(_Described(operator, arguments))[0]
 
 
 def conditions(operator: str, arguments: Mapping[str, Any]) -> tuple[Expr, ...]:
     """What must hold of symbols so that an operator can be applied to arguments with values. Raises as :func:`results` does."""
-    return _results(operator, _Described.of(operator, arguments))[1]
-
-
-_HOLE = "value"
+    return _results(_Described(operator, arguments))[1]
 
 
 class _Described:
-    """Arguments as a key: values by shape and type alone, attributes as they print."""
-
-    @staticmethod
-    def of(operator: str, arguments: Mapping[str, Any]) -> _Described:
-        return _Described(
-            operator, {k: mapped(a, lambda v: (_HOLE, v.shape, str(v.dtype))) for k, a in arguments.items()}
-        )
+    """An operator and its arguments as a key: values by number, shape and type alone, attributes as they print."""
 
     def __init__(self, operator: str, arguments: Mapping[str, Any]):
-        self.arguments = arguments
-        self.text = f"{operator}{sorted(arguments.items())!r}"
+        self.operator, self.arguments = operator, arguments
+        numbers: dict[Value, int] = {}
+        shown = {k: mapped(a, lambda v: ("value", numbers.setdefault(v, len(numbers)))) for k, a in arguments.items()}
+        self.values = tuple(numbers)
+        self.text = f"{operator}{[(v.shape, str(v.dtype)) for v in numbers]!r}{sorted(shown.items())!r}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Described) and other.text == self.text
@@ -184,19 +182,18 @@ class _Described:
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def tensors(self, argument: Any) -> Any:
-        if isinstance(argument, tuple):
-            if len(argument) == 3 and argument[0] == _HOLE:
-                return placeholder(extents(argument[1]), argument[2], "x")
-            return tuple(map(self.tensors, argument))
-        return argument
+
+@lru_cache(maxsize=4096)
+def _applied(described: _Described) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Placeholders for the values, and the tensors that the operator makes of them."""
+    given = {v: placeholder(extents(v.shape), v.dtype, f"p{n}") for n, v in enumerate(described.values)}
+    arguments = {k: mapped(a, given.__getitem__) for k, a in described.arguments.items()}
+    return tuple(given.values()), applied(described.operator, arguments)
 
 
 @lru_cache(maxsize=4096)
-def _results(
-    operator: str, described: _Described
-) -> tuple[tuple[tuple[tuple[Extent, ...], DType], ...], tuple[Expr, ...]]:
-    made = applied(operator, {k: described.tensors(a) for k, a in described.arguments.items()})
+def _results(described: _Described) -> tuple[tuple[tuple[tuple[Extent, ...], DType], ...], tuple[Expr, ...]]:
+    operator, (_, made) = described.operator, _applied(described)
     needed = {repr(c): c for op in operations_of(made) for c in map(simple, op.requires)}
     if false := [text for text, c in needed.items() if isinstance(c, IntImm) and not c.value]:
         raise ModelError(f"{operator} needs sizes that cannot be: {false[0]}")
