@@ -205,3 +205,14 @@ def _times(operator, value, count: int):
     for _ in range(count):
         value = operator(value)
     return value
+
+
+def test_absolute_differences_of_bytes_summed_along_a_row_take_fewer_operations():
+    cores = []
+    for kind in ("uint8", "int8"):
+        x, w = (te.placeholder((64, 256), kind, name=n) for n in "xw")
+        k = te.reduce_axis((0, 256), "k")
+        term = lambda i, j: te.abs(x[i, k].astype("int32") - w[j, k].astype("int32"))
+        func = te.create_prim_func([x, w, te.compute((64, 64), lambda i, j: te.sum(term(i, j), axis=k))])
+        cores.append(predict(func, "llvm -num-cores=1 -vector_width=512").terms["core"])
+    assert cores[0] < 0.7 * cores[1]

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..expr import Add, BufferLoad, Call, Cast, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Var
+from ..expr import Add, BufferLoad, Call, Cast, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Sub, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
-from ..visit import has_load, statements, substitute, uses_var, walk
+from ..visit import has_load, rewrite, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual
 
 STRAIGHT = 300  # instructions of a loop that becomes straight code
@@ -141,7 +141,9 @@ def vectors_of(
     if not _access(store).stride(loop.loop_var):
         if not made.indices:  # places of parts need an axis
             made = replace(made, buffer=replace(made.buffer, shape=(IntImm(1),)), indices=(IntImm(0),))
-        made = replace(made, indices=(*made.indices[:-1], made.indices[-1] + inner))
+        made = replace(
+            made, indices=(*made.indices[:-1], made.indices[-1] + inner), value=rewrite(made.value, _of_bytes)
+        )
     whole, left = divmod(size, lanes)
     extents = (
         (loop.loop_var, whole // together, UNROLLED if whole * each < STRAIGHT else SERIAL),
@@ -151,6 +153,14 @@ def vectors_of(
     loops = tuple(replace(loop, loop_var=v, extent=IntImm(n), kind=kind) for v, n, kind in extents)
     half = max(LEAST, lanes // 2)
     return Vectors(made, loops, (left >= half) / whole, left % half / size)
+
+
+def _of_bytes(e: Any) -> Expr | None:
+    """An absolute difference of bytes as one operation: along a row, ``psadbw`` has it."""
+    difference = e.args[0] if isinstance(e, Call) and e.op == "abs" else None
+    sides = (difference.a, difference.b) if isinstance(difference, Sub) else ()
+    are_bytes = bool(sides) and all(isinstance(s, Cast) and str(s.value.dtype) == "uint8" for s in sides)
+    return difference if are_bytes else None
 
 
 def _access(item: BufferStore | BufferLoad) -> Access:

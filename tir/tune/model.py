@@ -23,7 +23,7 @@ from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
 from ..display import duration
-from ..expr import BufferLoad, Call, Expr, IntImm, Mul, Var, const
+from ..expr import Add, BufferLoad, Call, Expr, IntImm, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
 from ..recursion import with_recursion_limit
@@ -407,7 +407,9 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     sums = any(a.buffer is store.buffer for a in loads)
     if sums and len(loads) == 1 and isinstance(simplify(store.value), BufferLoad):
         return 0.0  # nothing is left of it
-    operations = max(1.0, work - int(sums and len(loads) > 2)) * copies * registers / PORTS
+    operations = (
+        max(1.0, work - int(sums and len(loads) > 2 and _adds_product(store.value))) * copies * registers / PORTS
+    )
     ways = max(1, env.machine.sizes["L1"] // PAGE)
     most = env.vectors.count
     counted = [(a, _instructions(a, straight, around, registers, ways)) for a in loads if a.buffer is not store.buffer]
@@ -423,12 +425,18 @@ def _cycles(store: BufferStore, around: _Around, env: Env) -> float:
     stays_there = stays or (store.buffer.scope == "local" and results <= most)
     stored = max(spilled * sums, 0 if stays_there else results + (results / PORTS if sums else 0))
     issued = operations * PORTS + sum(copies * registers if has_load(*a.indices) else n for a, n in counted)
-    chain = LATENCY * copies * registers / results if stays else 0.0
+    latency = 1 if isinstance(store.value, Add) and not store.value.dtype.is_float else LATENCY
+    chain = latency * copies * registers / results if stays else 0.0
     terms = takewhile(lambda loop: loop.kind != SERIAL or target.stride(loop.loop_var) == 0, reversed(around.loops))
     beside = min(1.0, issued * prod(_extent(loop) for loop in terms if loop.kind == SERIAL) / ROB)  # the next sums
     alone = copies * registers  # chains, of which no two are in the window
     waits = depth * min(issued / WINDOW, alone)
     return around.passes * runs * max(operations, loaded / PORTS, stored, chain * beside, waits)
+
+
+def _adds_product(value: Expr) -> bool:
+    """Whether an addition takes no operation of its own: after a product."""
+    return isinstance(value, (Add, Sub)) and any(isinstance(side, Mul) for side in (value.a, value.b))
 
 
 def _hoisted(
