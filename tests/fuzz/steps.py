@@ -273,9 +273,10 @@ def call_inputs(
     """Arguments for each function: random ones, and random ones with each symbolic size zero.
 
     The latter are left out where the program does not run with them, and after ``decompose_reduction``, which sets the
-    result of an empty reduction to its init (stage schedules always do that).
+    result of an empty reduction to its init. Stage schedules always do that, but where they share a reduction among threads:
+    its init is in the loops then, which do not run.
     """
-    keeps = family == STAGES or "decompose_reduction" not in steps
+    keeps = "bind" not in steps if family == STAGES else "decompose_reduction" not in steps
     for name, func in IRModule.of(program).items():
         for sizes in ({}, *({size: 0} for size in symbolic_sizes(func) if keeps)):
             inputs = random_inputs(func, seed, sizes)
