@@ -81,7 +81,7 @@ class Negated:
 class Instruction:
     """``op``: the first part of the opcode; ``mods``: the others. ``guard``: a register and whether it is negated.
     ``source``: the line of the CUDA C that it comes from, 0 if that is not known. ``used``: of a load, a bit for each byte
-    that counts; all of them if the compiler says nothing."""
+    that counts; all of them without a pragma."""
 
     opcode: str
     operands: tuple[Any, ...]
