@@ -1,9 +1,10 @@
 """Whether the wheel of this checkout works on every supported Python: ``python -m tests.tools.pythons``.
 
 For each version: finds an interpreter (on PATH, under the folder of pyenv, or given as ``--python PATH``), makes an
-environment in ``build/pythons``, installs the wheel with its dependencies there, imports it, asks it what the machine can
-do, and runs the code of the README and a part of the tests (``--selection``) against the installed package. A version
-without an interpreter is listed as not found. The exit status is 1 if a version that was found fails, or none was found.
+environment in ``build``, installs the wheel with its dependencies there, imports it, asks it what the machine can do, runs
+the code of the README and a part of the tests (``--selection``) against the installed package, and removes the environment
+(600 MB each). A version without an interpreter is listed as not found. The exit status is 1 if a version that was found
+fails, or none was found.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENTS = ROOT / "build" / "pythons"
+BUILD = ROOT / "build"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 # what runs where the sources are not: rooms from parsing to machine code, each as its users see it
 SELECTIONS = {
@@ -97,15 +98,11 @@ def beside(folder: Path) -> Path:
     return place
 
 
-def environment(tried: Tried, built: Path) -> Path:
-    """The interpreter of an environment with the wheel; made, or kept from an earlier run with the wheel replaced."""
-    python = ENVIRONMENTS / tried.version / "bin" / "python"
-    if not python.exists():
-        assert tried.python is not None
-        _run([tried.python, "-m", "venv", ENVIRONMENTS / tried.version], ROOT)
-    _run([python, "-m", "pip", "install", "-q", f"{built}[test,cuda]"], ROOT)
-    _run([python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", built], ROOT)
-    return python
+def environment(tried: Tried, built: Path, folder: Path) -> None:
+    """Make an environment with the wheel in ``folder``."""
+    assert tried.python is not None
+    _run([tried.python, "-m", "venv", folder], ROOT)
+    _run([folder / "bin" / "python", "-m", "pip", "install", "-q", f"{built}[test,cuda]"], ROOT)
 
 
 def _run(command: list[object], folder: Path) -> str:
@@ -116,12 +113,12 @@ def _run(command: list[object], folder: Path) -> str:
     return done.stdout
 
 
-def try_version(tried: Tried, built: Path, checkout: Path, selection: str) -> None:
-    """Fill ``tried.steps``; the first failure is printed and ends it."""
-    python = ENVIRONMENTS / tried.version / "bin" / "python"
+def try_version(tried: Tried, built: Path, checkout: Path, selection: str, folder: Path) -> None:
+    """Fill ``tried.steps``, with an environment in ``folder``; the first failure is printed and ends it."""
+    python = folder / "bin" / "python"
     tests = [f"tests/{part}" for part in SELECTIONS[selection]]
-    steps: dict[str, Callable[[], str]] = {
-        "install": lambda: str(environment(tried, built)),
+    steps: dict[str, Callable[[], object]] = {
+        "install": lambda: environment(tried, built, folder),
         "import": lambda: _run([python, "-c", IMPORT], checkout),
         "doctor": lambda: _run([python, "-c", DOCTOR], checkout),
         "README": lambda: _run([python, "-m", "pytest", "tests/docs/test_docs.py", "-k", "README"], checkout),
@@ -129,7 +126,7 @@ def try_version(tried: Tried, built: Path, checkout: Path, selection: str) -> No
     }
     for name, step in steps.items():
         try:
-            passed = re.search(r"\d+ passed.*", step())
+            passed = re.search(r"\d+ passed.*", str(step()))
             tried.steps[name] = passed[0] if passed else "ok"
         except RuntimeError as error:
             print(error)
@@ -144,12 +141,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("versions", nargs="*", default=VERSIONS)
     options = parser.parse_args(arguments)
     found = [Tried(version, interpreter(version, options.python)) for version in options.versions]
+    BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         here = [tried for tried in found if tried.python is not None]
         built, checkout = (wheel(Path(folder)), beside(Path(folder))) if here else (Path(), Path())
         for tried in found:
             if tried.python is not None:
-                try_version(tried, built, checkout, options.selection)
+                with tempfile.TemporaryDirectory(dir=BUILD) as made:
+                    try_version(tried, built, checkout, options.selection, Path(made))
             print(tried, flush=True)
     return int(not here or any(tried.failed for tried in found))
 
