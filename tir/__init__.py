@@ -24,7 +24,7 @@ _LAZY = {
     "structural_equal": ("tir.equal", "structural_equal"),
     "structural_hash": ("tir.equal", "structural_hash"),
     "assert_structural_equal": ("tir.equal", "assert_structural_equal"),
-    "fold_constants": ("tir.analysis.constants", "fold_constants"),
+    "fold_constants": ("tir.schedule.constants", "fold_constants"),
     "lower": ("tir.transform.pipeline", "lower"),
     "build": ("codegen.build", "build"),
     "doctor": ("codegen.doctor", "doctor"),

@@ -59,7 +59,7 @@ from tir.schedule import LoopRV as LoopRV
 from tir.schedule import Schedule as Schedule
 from tir.schedule import Trace as Trace
 from tir.transform.pipeline import lower as lower
-from tir.analysis.constants import fold_constants as fold_constants
+from tir.schedule.constants import fold_constants as fold_constants
 from codegen.runtime.packed import register_func as register_func
 from tir.expr import Expr as PrimExpr
 from tir.expr import Var as SizeVar

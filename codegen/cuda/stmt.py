@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tir.aliases import other_names
-from tir.analysis.annotations import UNROLL, UNROLL_EXPLICIT
+from tir.annotations import UNROLL, UNROLL_EXPLICIT
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared

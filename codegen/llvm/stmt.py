@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tir.aliases import other_names
-from tir.analysis.annotations import STREAMED, STREAMED_LINES
+from tir.annotations import STREAMED, STREAMED_LINES
 from tir.expr import BufferLoad, IntImm, Mul, StringImm, Var
 from tir.levels import Level, level_of
 from tir.op import is_pure

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tir.analysis.annotations import THROUGH_REGISTERS
+from tir.annotations import THROUGH_REGISTERS
 from tir.function import IRModule, PrimFunc
 from tir.schedule import Schedule
 from tir.stmt import Block, For, SeqStmt, Stmt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tir import ops, te
-from tir.analysis.pattern import Pattern, pattern
+from tir.ops.classes import Pattern, pattern
 from tir.script import parse
 
 X = te.placeholder((6, 4), name="X")

@@ -12,9 +12,9 @@ from tir.analysis import Machine, footprint
 from tir.analysis.block_regions import block_access_region
 from tir.analysis.effects import effects
 from tir.analysis.index import index_of
-from tir.analysis.pattern import block_pattern, pattern
 from tir.analysis.simple_blocks import is_simple_block
 from tir.function import IRModule
+from tir.ops.classes import block_pattern, pattern
 
 from .stages import CPU, Texts, attempt
 

@@ -9,10 +9,10 @@ import pytest
 
 import tir
 from tir import te
-from tir.analysis.constants import CONSTANT
 from tir.expr import constant
 from tir.interp import run
 from tir.library.conv import Layer, conv2d_nchw
+from tir.schedule.constants import CONSTANT
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction, Tiling

@@ -9,10 +9,10 @@ import pytest
 
 import tir
 from tir import te
-from tir.analysis.constants import at_each_call
 from tir.expr import BufferLoad, Call
 from tir.graph import Builder, groups, optimized, quantize
 from tir.graph.kernels import group_functions
+from tir.schedule.constants import at_each_call
 from tir.stmt import UNROLLED, For
 from tir.testing import assert_same_result
 from tir.tune import Env

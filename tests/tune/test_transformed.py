@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.analysis.constants import CONSTANT
+from tir.schedule.constants import CONSTANT
 from tir.testing import assert_same_result
 from tir.tune.rules.transformed import transformed
 from tir.tune.space import Env, block_names
@@ -85,7 +85,7 @@ def test_vectors_with_tails_and_open_sizes_are_for_other_rules(shape, outputs):
 
 
 def test_weights_are_transformed_once():
-    from tir.analysis.constants import at_each_call
+    from tir.schedule.constants import at_each_call
 
     func = at_each_call(scheduled(convolution((1, 8, 8, 4), 4)).func)
     assert [b.name for b in func.buffers()] == ["x", "relu", "kernel_pack_global"]

@@ -10,8 +10,8 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.analysis.annotations import PARTITION_HINT
 from tir.analysis.selections import choice_parts
+from tir.annotations import PARTITION_HINT
 from tir.expr import BufferLoad
 from tir.testing import assert_same_result
 from tir.tune import Env, space

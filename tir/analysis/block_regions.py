@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..aliases import reads_memory, shares_memory
+from ..annotations import EXPLICIT
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
@@ -14,7 +15,6 @@ from ..node import frozendict, once
 from ..op import effect_of
 from ..stmt import Block, LetStmt
 from ..visit import LEAVES, accesses, substitute, walk
-from .annotations import EXPLICIT
 from .effects import READ, WRITE, Effect, Effects, Loop, as_range, effects, outline
 from .evaluation import as_total, entered, is_lazy, may_fail
 from .index import BlockRef, Place, wrapped_in

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..aliases import shares_memory, sharing
+from ..annotations import PRIVATE
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import PARALLEL, VECTORIZED, Block, For
 from ..visit import rewrite
-from .annotations import PRIVATE
 from .dependence.loops import check_parallel
 from .dependence.oracle import Proved
 from .index import LoopRef, Place, index_of

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
-from ..analysis.pattern import Pattern
 from ..arith import Analyzer, simplify
 from ..checked import checked
 from ..errors import ModelError
@@ -15,6 +14,7 @@ from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..ops import classes
+from ..ops.classes import Pattern
 from ..records import cached_property
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
 from ..te import Tensor, compute, create_prim_func, placeholder

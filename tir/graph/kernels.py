@@ -15,7 +15,6 @@ from codegen import disk
 from codegen.build import machine_of
 from codegen.program_key import program_key
 
-from ..analysis.constants import CONSTANT, ONCE, Foldable, places
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import IntImm
@@ -24,6 +23,7 @@ from ..interp.numbers import array_dtype
 from ..names import unique_name
 from ..node import frozendict
 from ..progress import track
+from ..schedule.constants import CONSTANT, ONCE, Foldable, places
 from ..target import CPUS, Target
 from ..te.to_primfunc import identifier
 from ..transform import cpu_pipeline

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.pattern import Pattern
 from ..checked import checked
 from ..errors import ModelError, TirError
 from ..interp.numbers import array_dtype
 from ..ops import registry
+from ..ops.classes import Pattern
 from ..target import Target
 from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in

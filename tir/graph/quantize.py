@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.pattern import Pattern
 from ..checked import checked
 from ..errors import ModelError
 from ..names import did_you_mean
+from ..ops.classes import Pattern
 from .fusion import pattern_of
 from .graph import Builder, Graph, Node, Value, values_in
 from .passes import evaluate

@@ -72,7 +72,7 @@ legal: convert one of them: ops.astype(x, "float32")
 ```
 
 - **Patterns** (elementwise, broadcast, injective, reduction, out-fusable, opaque) say what may be fused with an operator. They
-  are computed from its function by `tir.analysis.pattern`; the tables show that of the first case.
+  are computed from its function by `tir.ops.pattern`; the tables show that of the first case.
 - **Meaning**: each operator has a reference in NumPy and cases, by which the tests judge it on the executor and in generated
   code. A package of its own adds operators with the same decorator, and judges them with `ops.check`
   ([extending](extending.md)):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
-from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..analysis.index import BlockRef, LoopRef
+from ..annotations import DOUBLE_BUFFER, ORDER, STAGE, UNROLL
 from ..buffer import SCOPES
 from ..display import html_table, text_table
 from ..errors import ScheduleError, attempt

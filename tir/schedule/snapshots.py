@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..aliases import with_own_memory
-from ..analysis.constants import Folded, fold_constants
 from ..analysis.footprint import footprint
 from ..analysis.footprint_table import Footprint, Machine
 from ..checked import checked
@@ -17,6 +16,7 @@ from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..target import Target
 from . import trace as _trace
+from .constants import Folded, fold_constants
 from .handles import LoopRV
 from .history import History, Step
 from .state import State

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.annotations import DOUBLE_BUFFER
 from ..analysis.index import index_of
+from ..annotations import DOUBLE_BUFFER
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import ScheduleError, attempt

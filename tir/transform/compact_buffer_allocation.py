@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import shares_memory
-from ..analysis.annotations import DIM_ALIGN
 from ..analysis.effects import PREFETCH, Effect, effects
 from ..analysis.kernels import is_launch
+from ..annotations import DIM_ALIGN
 from ..arith import Analyzer
 from ..arith.linear import key
 from ..arith.regions import Box, relax, union

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import DOUBLE_BUFFER, ORDER, STAGE
 from ..analysis.effects import effects
+from ..annotations import DOUBLE_BUFFER, ORDER, STAGE
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import is_const

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..aliases import shares_memory, with_one_memory, with_own_memory
-from ..analysis.annotations import ASYNC, ORDER, STAGE
 from ..analysis.dependence.initialization import is_privatizable
+from ..annotations import ASYNC, ORDER, STAGE
 from ..arith import Analyzer
 from ..arith.linear import key, linear
 from ..buffer import Buffer, BufferRegion, Range

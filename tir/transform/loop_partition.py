@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from ..aliases import may_change, other_names, overlapping
-from ..analysis.annotations import PARTITION_HINT
 from ..analysis.selections import choice_parts
+from ..annotations import PARTITION_HINT
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
 from ..buffer import Range

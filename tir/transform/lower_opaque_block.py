@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import PARTITION_HINT
+from ..annotations import PARTITION_HINT
 from ..buffer import Buffer, IterVar
 from ..errors import BuildError
 from ..expr import TRUE, Expr, StringImm, as_expr, const, is_const

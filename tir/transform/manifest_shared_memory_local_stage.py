@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import STAGE, THROUGH_REGISTERS, goes_through_registers, is_through_registers
 from ..analysis.block_regions import block_access_region
+from ..annotations import STAGE, THROUGH_REGISTERS, goes_through_registers, is_through_registers
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, IntImm, Var, cast, const, is_const

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from ..aliases import sharing
-from ..analysis.annotations import DIM_ALIGN
 from ..analysis.block_regions import block_access_region
 from ..analysis.dependence.initialization import is_privatizable
 from ..analysis.private_clause import with_private
+from ..annotations import DIM_ALIGN
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Var

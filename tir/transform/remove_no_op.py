@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.annotations import IMPORTS
+from ..annotations import IMPORTS
 from ..arith.linear import key
 from ..buffer import Buffer
 from ..expr import BufferLoad, IntImm, Var, logical_not

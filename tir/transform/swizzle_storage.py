@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import shares_memory
-from ..analysis.annotations import SWIZZLE
+from ..annotations import SWIZZLE
 from ..arith.divide import take_multiples
 from ..arith.linear import linear
 from ..buffer import Buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..analysis.annotations import UNROLL_EXPLICIT, UNROLL_STEPS
+from ..annotations import UNROLL_EXPLICIT, UNROLL_STEPS
 from ..expr import IntImm, const, is_const
 from ..function import PrimFunc
 from ..node import frozendict

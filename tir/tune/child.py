@@ -214,7 +214,7 @@ class _Once:
 
     def __init__(self, func: Any, folded: Any, target: Any):
         from codegen.build import build
-        from tir.analysis.constants import places
+        from tir.schedule.constants import places
 
         self.program = folded.program
         self._kept, self._sources = places(func, folded.program), places(func, folded.maker)
@@ -224,8 +224,8 @@ class _Once:
     @staticmethod
     def of(mod: Any, target: Any) -> _Once | None:
         """None for a program of several functions, and for one of which nothing can be folded."""
-        from tir.analysis.constants import at_each_call, fold_constants
         from tir.function import IRModule
+        from tir.schedule.constants import at_each_call, fold_constants
 
         func, *others = IRModule.of(mod).functions.values()
         return None if others or at_each_call(func) is func else _Once(func, fold_constants(func), target)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..analysis.constants import at_each_call, constant_parameters
 from ..analysis.index import index_of
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, PrimFunc
 from ..recursion import with_recursion_limit, with_room
 from ..schedule import Schedule
+from ..schedule.constants import at_each_call, constant_parameters
 from ..schedule.queries import consumers_of, producers_of
 from ..target import GPUS
 from .model import Prediction, predict

@@ -14,11 +14,10 @@ from itertools import takewhile
 from math import gcd, inf, prod
 from typing import Any
 
-from ..analysis.annotations import PARTITION_HINT
-from ..analysis.constants import at_each_call
 from ..analysis.footprint import operations, traffic
 from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
+from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
@@ -28,6 +27,7 @@ from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
 from ..recursion import with_recursion_limit
 from ..schedule import Schedule
+from ..schedule.constants import at_each_call
 from ..stmt import (
     PARALLEL,
     SERIAL,

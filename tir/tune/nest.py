@@ -11,7 +11,6 @@ from itertools import dropwhile
 from math import prod
 from typing import Any
 
-from ..analysis.constants import determined
 from ..analysis.index import LoopRef, index_of
 from ..analysis.reductions import Reduction
 from ..arith import simplify
@@ -24,6 +23,7 @@ from ..node import Memo, MemoAmong, once
 from ..op import effect_of
 from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
+from ..schedule.constants import determined
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
 from ..transform.layout import dot, strides_of
 from ..visit import has_load, statements, substitute, uses_var, walk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..analysis.annotations import PARTITION_HINT
+from ..annotations import PARTITION_HINT
 from ..intrin import x86
 from ..schedule import BlockRV, LoopRV, Schedule
 from .space import accepted, block_names

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...aliases import shares_memory
-from ...analysis.annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...analysis.block_regions import region_in
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.users import regions_of
+from ...annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...arith import Analyzer
 from ...arith.regions import union
 from ...buffer import Buffer, Range

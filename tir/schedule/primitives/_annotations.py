@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...aliases import shares_memory
-from ...analysis.annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
+from ...annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled
 from ...errors import require, require_none
 from ...expr import is_const
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt

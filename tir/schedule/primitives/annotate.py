@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.annotations import PRIVATE
 from ...analysis.index import BlockRef, LoopRef, node_of
+from ...annotations import PRIVATE
 from ...errors import require
 from ...names import near_names
 from ...node import Node, freeze, frozendict

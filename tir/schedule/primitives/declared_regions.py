@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import explicit_numbers
 from ...analysis.index import BlockRef
+from ...annotations import EXPLICIT
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...analysis.annotations import PRIVATE
 from ...analysis.contents import contents
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
+from ...annotations import PRIVATE
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require, require_none
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, constant, floordiv, floormod, is_const

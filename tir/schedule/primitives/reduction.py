@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...aliases import memory_of, sharing
-from ...analysis.annotations import EXPLICIT
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
 from ...analysis.evaluation import evaluated_before_body
 from ...analysis.index import BlockRef, LoopRef, loops_below, wrapped_in
 from ...analysis.reduction_init import InitRuns, require_same_init
+from ...annotations import EXPLICIT
 from ...arith.linear import linear
 from ...buffer import Range
 from ...errors import require, require_none

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any
 
 from ...aliases import is_same_parameter, memory_of, sharing
-from ...analysis.annotations import DIM_ALIGN, SWIZZLE
 from ...analysis.contents import NAMING, named, parts_without, with_memory
 from ...analysis.effects import by_address, caller_of
 from ...analysis.index import BlockRef
+from ...annotations import DIM_ALIGN, SWIZZLE
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
 from ...errors import ScheduleError, require, require_none

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
 from ...analysis.reductions import Reduction
+from ...annotations import PARTITION_HINT
 from ...expr import BufferLoad
 from ...intrin import x86
 from ...schedule import Schedule

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
+from ...annotations import PARTITION_HINT
 from ...expr import constant
 from ...schedule import BlockRV, Schedule
 from ...stmt import BufferStore

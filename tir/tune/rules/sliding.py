@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.annotations import PARTITION_HINT
+from ...annotations import PARTITION_HINT
 from ...schedule import Schedule
 from ...stmt import SERIAL, UNROLLED
 from ..nest import Axis, Nest, extent_of

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import gcd, lcm
 from typing import Any
 
-from ...analysis.annotations import PARTITION_HINT
 from ...analysis.index import index_of
 from ...analysis.selections import choice_parts
+from ...annotations import PARTITION_HINT
 from ...arith.linear import linear
 from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, constant
 from ...schedule import LoopRV, Schedule

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ...analysis.annotations import PARTITION_HINT
+from ...annotations import PARTITION_HINT
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL
 from ..nest import Axis, Nest, reach, volume

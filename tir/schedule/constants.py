@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from ..aliases import may_alias, shares_memory, sharing
+from ..analysis.contents import free_in
+from ..analysis.effects import Effects, effects
 from ..buffer import Buffer
 from ..dtype import HANDLE
 from ..errors import TirError
@@ -21,8 +23,6 @@ from ..node import frozendict, once
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
-from .contents import free_in
-from .effects import Effects, effects
 
 CONSTANT = "tir.constant"
 ONCE = "tir.once"  # the attribute of a function that is called once: compiling it costs more than running it

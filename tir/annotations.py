@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..expr import IntImm
-from ..names import resembling
-from ..stmt import Block
+from .expr import IntImm
+from .names import resembling
+from .stmt import Block
 
 PRIVATE = "private"
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}

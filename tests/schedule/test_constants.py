@@ -7,10 +7,10 @@ import pytest
 
 import tir
 from tir import te
-from tir.analysis import constants
-from tir.analysis.constants import Foldable, constant_parameters
 from tir.analysis.effects import effects
 from tir.interp import run
+from tir.schedule import constants
+from tir.schedule.constants import Foldable, constant_parameters
 from tir.script import parse
 
 PRODUCT = """
