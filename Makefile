@@ -38,12 +38,7 @@ lint: $(VENV)/.installed
 	$(BIN)/pyright tir codegen
 
 generated: $(VENV)/.installed
-	$(BIN)/python -m tir.schedule.stubs
-	$(BIN)/python -m tir.schedule.docs
-	$(BIN)/python -m tir.transform._stubs
-	$(BIN)/python -m tir.script._stubs
-	$(BIN)/python -m tir.ops._docs
-	$(BIN)/python -m tir.ops._stubs
+	$(BIN)/python -m tests.tools.generated
 	$(BIN)/python docs/course/make.py
 	$(BIN)/ruff format -q tir
 

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.operators [--save] [name …]``: one thread of each, whose processor time is taken; the calls of all
 take turns, and the least time of each counts. Prints a table in Markdown; ``--save`` keeps it in ``operators.json`` with the
-name of the machine, from where ``python -m tir.ops._docs`` takes it. With names, rows of other names stay as they were there.
+name of the machine, from where ``make generated`` takes it. With names, rows of other names stay as they were there.
 
 All do the same: each call allocates its results, and makes them contiguous in the same layout.
 """
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import tir
+from tests.tools.generated.operators_page import times_row
 from tir import ops, te
-from tir.ops._docs import times_row
 
 from .operator_rows import measured
 

@@ -104,7 +104,7 @@ def test_figures_of_pages_are_drawn(page, registries, monkeypatch):
 
 
 def test_a_primitive_is_drawn_where_a_golden_case_of_it_shows_something():
-    from tir.schedule.docs import ours
+    from tests.tools.generated.primitives_page import ours
 
     drawings = site_module("drawings")
     shown = 0

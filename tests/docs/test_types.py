@@ -15,9 +15,9 @@ import typed_script
 
 import codegen
 import tir
-from tir.ops import _stubs as operator_stubs
-from tir.script import _stubs
+from tests.tools.generated import FILES, script_stubs
 
+ROOT = Path(__file__).parents[2]
 SCRIPT = Path(typed_script.__file__)
 CHECKERS = {"pyright": ["--pythonpath", sys.executable], "mypy": ["--strict", "--python-executable", sys.executable]}
 STRICT = '{"typeCheckingMode": "strict"}'  # pyright's, from a file
@@ -90,19 +90,18 @@ def test_the_script_runs(tmp_path, capsys):
 def test_the_stubs_are_up_to_date():
     """As a process of its own writes them: tests before this one may have registered operators."""
     code = (
-        "from tir.ops import _stubs as ops; from tir.script import _stubs as script\n"
-        "texts = [script.text(), script.package_text(), *map(ops.text, ops.STUBS)]\n"
-        "print('\\0'.join(texts), end='')"
+        "from tests.tools.generated import FILES\n"
+        "print('\\0'.join(made() for file, made in FILES.items() if file.suffix == '.pyi'), end='')"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\0")
-    stubs = [_stubs.STUB, _stubs.PACKAGE_STUB, *operator_stubs.STUBS.values()]
-    for stub, text in zip(stubs, made, strict=True):
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    stubs = [file for file in FILES if file.suffix == ".pyi"]
+    for stub, text in zip(stubs, made.stdout.split("\0"), strict=True):
         assert stub.read_text(encoding="utf-8") == text, "run: make generated"
 
 
 def test_every_name_of_the_dialect_is_in_its_stub():
     from tir.script import tir as dialect
 
-    stub = _stubs.text()
+    stub = script_stubs.text()
     missing = [n for n in dir(dialect) if f" {n}" not in stub and f"\n{n} = " not in stub]
     assert set(missing) <= {"annotations", "DataType"}

@@ -200,7 +200,7 @@ def test_a_multiple_is_asserted_when_it_runs():
 
 
 def test_the_page_of_operators_shows_contracts():
-    from tir.ops._docs import PAGE
+    from tests.tools.generated.operators_page import PAGE
 
     page = PAGE.read_text(encoding="utf-8")
     assert all(f"`{found.contract.text}`" in page for name in STATED if (found := find(name)).contract)

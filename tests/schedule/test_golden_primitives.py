@@ -44,7 +44,7 @@ def test_case(path, request):
 
 
 def test_there_are_many_and_of_every_primitive():
-    from tir.schedule.docs import ours
+    from tests.tools.generated.primitives_page import ours
 
     assert len(CASES) >= 400
     missing = [name for name in ours() if not list((GOLDEN / name).glob("*.txt"))]

@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 import tir
+from tests.tools.generated.primitives_page import ours
 from tir.analysis.block_regions import region_in
-from tir.schedule.docs import ours
 from tir.schedule.primitive import PRIMITIVES
 from tir.schedule.state import State
 from tir.script import parse

@@ -1,4 +1,4 @@
-"""Made by ``python -m tir.ops._stubs``; do not edit."""
+"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off

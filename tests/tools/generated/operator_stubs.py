@@ -1,4 +1,4 @@
-"""``python -m tir.ops._stubs`` writes __init__.pyi of this package and of ``ops.nn``: the operators and their aliases, for
+"""__init__.pyi of tir.ops and of tir.ops.nn: the operators and their aliases, for
 editors and type checkers, which find signatures and docstrings in the files that define them."""
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ import sys
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
-from ..script._stubs import prose
-from .registry import Operator, operator, operators
+from tir import ops
+from tir.ops.registry import Operator, operator, operators
 
-HERE = Path(__file__).parent
+from .script_stubs import prose, signature_text
+
+HERE = Path(ops.__file__).parent
 STUBS = {"": HERE / "__init__.pyi", "nn": HERE / "nn" / "__init__.pyi"}  # by namespace
-HEADER = '''"""Made by ``python -m tir.ops._stubs``; do not edit."""
+HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off
@@ -35,7 +36,7 @@ def text(namespace: str) -> str:
     found = [
         line
         for _, made in sorted(operators().items())
-        if made.name.rpartition(".")[0] == namespace and made.function.__module__.startswith(f"{__package__}.")
+        if made.name.rpartition(".")[0] == namespace and made.function.__module__.startswith("tir.ops.")
         for line in _lines(made)
     ]
     rest = ["def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
@@ -57,7 +58,8 @@ def _lines(made: Operator) -> list[str]:
     aliases = [f"{alias.rpartition('.')[2]} = {name}" for alias in made.aliases]
     if name in _defined(module):
         return [f"from {module} import {name} as {name}", *aliases]
-    return [f"def {name}{_signature(made.signature)}:", *prose(inspect.getdoc(made.function) or ""), *aliases]
+    shown = signature_text(made.signature, lambda p: p.annotation, made.signature.return_annotation)
+    return [f"def {name}{shown}:", *prose(inspect.getdoc(made.function) or ""), *aliases]
 
 
 @cache
@@ -72,32 +74,3 @@ def _keeps_signature(module: ModuleType, decorator: ast.expr) -> bool:
     """Whether it is ``operator``, or that with arguments of a namespace."""
     found = getattr(module, ast.unparse(decorator).partition("(")[0], None)
     return (found.func if isinstance(found, partial) else found) is operator
-
-
-def _signature(signature: inspect.Signature) -> str:
-    """With the annotations as they stand in the files, and without the defaults."""
-    shown = [
-        p.replace(annotation=_Text(p.annotation), default=p.empty if p.default is p.empty else _Text("..."))
-        for p in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=shown, return_annotation=_Text(signature.return_annotation)))
-
-
-class _Text:
-    """An annotation or a default that is shown as it is."""
-
-    def __init__(self, shown: Any):
-        self.shown = shown
-
-    def __repr__(self) -> str:
-        return self.shown if isinstance(self.shown, str) else "Any"
-
-
-def main() -> None:
-    for namespace, stub in STUBS.items():
-        stub.write_text(text(namespace), encoding="utf-8")
-        print(f"wrote {stub.relative_to(HERE)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""``python -m tir.schedule.stubs`` writes schedule.pyi: the signatures of the generated methods, for editors.
+"""schedule.pyi: the signatures of the generated methods, for editors.
 
 The hand-written parts of the classes are read from ask.py and schedule.py, without their docstrings, which editors find there;
 each primitive and query adds its own signature and docstring, for which no ``def`` has its name.
@@ -10,10 +10,13 @@ import ast
 import inspect
 from pathlib import Path
 
-from .primitive import PRIMITIVES, QUERIES, Primitive
-from .signatures import result_type, shown_annotation
+from tir.schedule import schedule
+from tir.schedule.primitive import PRIMITIVES, QUERIES, Primitive
+from tir.schedule.signatures import result_type, shown_annotation
 
-HEADER = '''"""Made by ``python -m tir.schedule.stubs``; do not edit."""
+STUB = Path(schedule.__file__).with_suffix(".pyi")
+
+HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off
@@ -36,7 +39,7 @@ from .state import State
 
 def text() -> str:
     """The stub file as text."""
-    files = [Path(__file__).with_name(name).read_text() for name in ("ask.py", "schedule.py")]
+    files = [STUB.with_name(name).read_text() for name in ("ask.py", "schedule.py")]
     parts = [HEADER]
     for item in [item for text in files for item in ast.parse(text).body]:
         if isinstance(item, ast.ClassDef) and item.name != "Answer":
@@ -116,15 +119,3 @@ def signature_text(p: Primitive, result: str | None = None, *first: str, of: ins
         default = "" if q.default is q.empty else f" = {q.default!r}"
         parts.append(f"{name}: {kind}{default}")
     return f"{p.name}({', '.join(parts)}) -> {result or result_type(p)}"
-
-
-def main() -> None:
-    target = Path(__file__).with_name("schedule.pyi")
-    target.write_text(text())
-    print(f"wrote {target.name}: {len(PRIMITIVES)} primitives, {len(QUERIES)} queries")
-
-
-if __name__ == "__main__":
-    from . import schedule as _schedule  # noqa: F401
-
-    main()

@@ -1,4 +1,4 @@
-"""``python -m tir.script._stubs`` writes stubs for editors and type checkers: of the namespace ``T`` as kernels see it
+"""Stubs for editors and type checkers: of the namespace ``T`` as kernels see it
 (tir.pyi), and of what ``import tir`` gives (``__init__.pyi`` of the package), most of which loads when first used.
 
 At run time ``T.grid`` gives the parser a description of loops; in a kernel its value is the loop variables. The stub has
@@ -10,19 +10,19 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tir as package
+from tir import op
+from tir.dtype import CLASSIC
+from tir.script import tir as dialect
+from tir.script import tir_operators
+from tir.script.tir_types import DataType
+from tir.small_floats import SMALL_FLOATS
 
-from .. import op
-from ..dtype import CLASSIC
-from ..small_floats import SMALL_FLOATS
-from . import tir as dialect
-from . import tir_operators
-from .tir_types import DataType
-
-STUB = Path(__file__).with_name("tir.pyi")
+STUB = Path(dialect.__file__).with_suffix(".pyi")
 PACKAGE_STUB = Path(package.__file__).with_suffix(".pyi")
 
 # what a function returns -> what that is in a kernel
@@ -56,12 +56,12 @@ _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "
 _COMPARISONS = ["lt", "le", "gt", "ge"]
 _BUFFER = inspect.signature(type(dialect.Buffer).__call__)
 
-PACKAGE_HEADER = '''"""Made by ``python -m tir.script._stubs``; do not edit."""
+PACKAGE_HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off
 '''
-HEADER = '''"""Made by ``python -m tir.script._stubs``; do not edit."""
+HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off
@@ -214,9 +214,14 @@ def prose(doc: str) -> list[str]:
 
 
 def _signature(signature: inspect.Signature, returns: str) -> str:
-    """The parameters without their defaults, as in a stub; types that are about expressions take any operand."""
+    """Types that are about expressions take any operand."""
+    return signature_text(signature, _parameter_type, returns)
+
+
+def signature_text(signature: inspect.Signature, kind: Callable[[inspect.Parameter], Any], returns: Any) -> str:
+    """The parameters without their defaults, as in a stub, with annotations as text: ``Any`` for those that are none."""
     parameters = [
-        p.replace(annotation=_Text(_parameter_type(p)), default=p.empty if p.default is p.empty else _Text("..."))
+        p.replace(annotation=_Text(kind(p)), default=p.empty if p.default is p.empty else _Text("..."))
         for p in signature.parameters.values()
     ]
     return str(signature.replace(parameters=parameters, return_annotation=_Text(returns)))
@@ -230,11 +235,11 @@ def _parameter_type(p: inspect.Parameter) -> str:
 class _Text:
     """An annotation or a default that is shown as it is."""
 
-    def __init__(self, shown: str):
+    def __init__(self, shown: Any):
         self.shown = shown
 
     def __repr__(self) -> str:
-        return self.shown
+        return self.shown if isinstance(self.shown, str) else "Any"
 
 
 def package_text() -> str:
@@ -281,13 +286,3 @@ def _imported() -> dict[str, tuple[str, str]]:
         for alias in item.names
         if alias.name != "*"
     }
-
-
-def main() -> None:
-    for place, made in ((STUB, text()), (PACKAGE_STUB, package_text())):
-        place.write_text(made, encoding="utf-8")
-        print(f"wrote {place.name}: {len(made.splitlines())} lines")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,15 @@
-"""``python -m tir.transform._stubs`` writes __init__.pyi: the passes of this package, for editors and type checkers."""
+"""__init__.pyi of tir.transform: its passes, for editors and type checkers."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-from .passes import PASSES
+from tir import transform
+from tir.transform.passes import PASSES
 
-STUB = Path(__file__).with_name("__init__.pyi")
-HEADER = '''"""Made by ``python -m tir.transform._stubs``; do not edit."""
+STUB = Path(transform.__file__).with_suffix(".pyi")
+HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
 # ruff: noqa
 # fmt: off
@@ -27,16 +28,7 @@ def text() -> str:
     }
     for made in PASSES.values():
         package, _, file = made.fn.__module__.rpartition(".")
-        if package == __package__:
+        if package == transform.__name__:
             found.add((file, made.name))
     lines = [f"from .{file} import {name} as {name}" for file, name in sorted(found)]
     return "\n".join([HEADER, *lines, "", "__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...", ""])
-
-
-def main() -> None:
-    STUB.write_text(text(), encoding="utf-8")
-    print(f"wrote {STUB.name}: {len(PASSES)} passes")
-
-
-if __name__ == "__main__":
-    main()
