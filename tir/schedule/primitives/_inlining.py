@@ -125,6 +125,17 @@ def require_spatial(block: BlockRef) -> None:
     )
 
 
+def _solve_twins(block: BlockRef, solved: dict[Var, Expr]) -> None:
+    """Add to ``solved`` the iterators that run together with one of them: what determines one determines the other."""
+    runs = list(zip(block.block.iter_vars, block.node.iter_values))
+    for iterator, value in runs:
+        if iterator.var not in solved:
+            twins = (i.var for i, v in runs if i.var in solved and structural_equal(v, value))
+            twin = next(twins, None)
+            if twin is not None:
+                solved[iterator.var] = solved[twin]
+
+
 def solve_iters(
     block: BlockRef, indices: Sequence[Expr], given: Sequence[Expr], analyzer: Analyzer
 ) -> tuple[dict[Var, Expr], list[Expr]]:
@@ -148,14 +159,7 @@ def solve_iters(
     solution = _solved_one_by_one(moving, iters) or _solved_together(block, indices, given)
     solved.update(solution[0])
     conditions += solution[1]
-    # iterators that run together have one value: what determines one of them determines the other
-    runs = list(zip(block.block.iter_vars, block.node.iter_values))
-    for iterator, value in runs:
-        if iterator.var not in solved:
-            twins = (i.var for i, v in runs if i.var in solved and structural_equal(v, value))
-            twin = next(twins, None)
-            if twin is not None:
-                solved[iterator.var] = solved[twin]
+    _solve_twins(block, solved)
     missing = [v.name for v in iters if v not in solved]
     require(not missing, "the indices of block {0} do not determine its iterator {1}", block, ", ".join(missing))
     typed = {v: cast(str(v.dtype), e) for v, e in solved.items()}

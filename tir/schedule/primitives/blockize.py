@@ -10,6 +10,7 @@ from typing import Any, cast
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
+from ...analysis.simple_blocks import iterators
 from ...arith import Analyzer
 from ...arith.itermap import Division, subspace_divide
 from ...buffer import IterVar, Range
@@ -132,6 +133,17 @@ def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
     return found
 
 
+def _outer_init(block: BlockRef, inner: list[LoopRef], realize: BlockRealize, init: Stmt) -> Stmt:
+    """The init of the outer block, of all results of ``realize``, which is under the inner loops. Raises ``ScheduleError`` where
+    these do not begin with it."""
+    moved = _loops_from_the_first(block, inner)
+    if moved:
+        InitRuns.below(block, moved[0]).require_first()
+    values = list(realize.iter_values)
+    _require_init_at_start(block, inner, realize.block, values, realize.predicate)
+    return _init_nest(realize.block.replace(body=init), inner, values, realize.predicate)
+
+
 def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name: str, keep_units: bool) -> BlockRealize:
     """The outer block, with the inner loops and block inside it."""
     outer_iters: list[IterVar] = []
@@ -170,19 +182,16 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     inner_nest = _rebuild_loops(inner, inner_realize)
     outer_init = None
     if init is not None:
-        moved = _loops_from_the_first(block, inner)
-        if moved:
-            InitRuns.below(block, moved[0]).require_first()
-        _require_init_at_start(block, inner, inner_block, inner_values, division.inner_predicate)
-        outer_init = _init_nest(inner_block.replace(body=init), inner, inner_values, division.inner_predicate)
+        outer_init = _outer_init(block, inner, inner_realize, init)
         if not any(i.iter_type == "reduce" for i in outer_iters):
             # Every outer instance has its own reduction: the init stays inside.
             inner_block = with_regions(inner_block.replace(init=init))
             inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
             outer_init = None
-        elif uses_var(outer_init, {i.var for i in inner_iters if i.iter_type == "reduce"}):
+    if outer_init is not None:
+        if uses_var(outer_init, iterators(inner_block, "reduce")):
             require_same_init(block)
-        if outer_init is not None and inner:
+        if inner:
             require_distinct_results(block, inner[0])
     outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     predicate = division.outer_predicate

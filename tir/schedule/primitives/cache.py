@@ -265,7 +265,8 @@ def plan_cache_write(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
-    require_members(consumer_blocks or (), scope)
+    consumers = list(consumer_blocks or ())
+    require_members(consumers, scope)
     require(
         unsafe or shares_memory(buffer, outline(block.block).writes),
         "block {0} declares that it writes {1}, and writes nothing of it",
@@ -279,30 +280,51 @@ def plan_cache_write(
     places = [position(m, host) for m in makers]
     last = max(places)
     if not unsafe:
-        require_not_steering(buffer, statements(host)[min(places) : last + 1])
-        end = max([last, *(order(host, c) for c in consumer_blocks or ())])
-        require_stored_in_blocks(buffer, statements(host)[min(places) : end + 1])
+        _require_used_in_blocks(buffer, host, places, consumers)
     # one before the first maker reads what was there before; in the next iteration of the host, what was copied back
     early = [r for r in users if min(places) <= position(r, host) <= last]
-    moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *(consumer_blocks or [])]))
+    moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *consumers]))
     require_known_uses(moved, buffer, unsafe)
     region = accessed_box(makers, buffer, host, "writes")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region, all_of(_made_where(makers, buffer, host)))
     in_place = makers == [block] and not early and _reads_only_old(state, block, buffer)
-    changed = {m.node: redirect(m, buffer, cached, ("writes",) if in_place and m is block else SIDES) for m in moved}
+    sides: dict[BlockRef, Sequence[str]] = {block: ("writes",)} if in_place else {}
+    changed = {m.node: redirect(m, buffer, cached, sides.get(m, SIDES)) for m in moved}
     stage = Stage(state, scope, host, (cached,), changed, {last + 1: [copy]}, (name,))
-    alone = moved == [makers[0]] and (block.block.init is not None or not regions_of(block.block.reads, buffer))
-    inside = {p.var for p in loops_below(block, host)}
-    guarded = not any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer()))
-    if not unsafe and not (alone and guarded and begins_with_init(block) and _fills_box(block, buffer, host, region)):
+    if not unsafe and not (moved == [makers[0]] and _fills_copy(block, buffer, host, region)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
-    if not unsafe and any(p.node.kind != SERIAL for m in moved for p in m.loops()):
+    if not unsafe and _run_at_once(moved):
         # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
         require_independent(state, stage.after)
     return stage
+
+
+def _run_at_once(blocks: Iterable[BlockRef]) -> bool:
+    """Whether a loop around one of ``blocks`` is not serial."""
+    return any(p.node.kind != SERIAL for ref in blocks for p in ref.loops())
+
+
+def _require_used_in_blocks(
+    buffer: Buffer, host: BlockRef | LoopRef, places: Sequence[int], consumers: Sequence[BlockRef]
+) -> None:
+    """Refuse where something from the makers, at ``places`` of ``host``, to the ``consumers`` uses ``buffer`` outside of blocks."""
+    first, last = min(places), max(places)
+    require_not_steering(buffer, statements(host)[first : last + 1])
+    end = max([last, *(order(host, c) for c in consumers)])
+    require_stored_in_blocks(buffer, statements(host)[first : end + 1])
+
+
+def _fills_copy(block: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, region: Sequence[Range]) -> bool:
+    """Whether ``block`` alone, each time ``host`` runs, writes all of the ``region`` that is copied back, and before it reads any."""
+    if block.block.init is None and regions_of(block.block.reads, buffer):
+        return False
+    inside = {p.var for p in loops_below(block, host)}
+    if any(uses_var(e, inside) for e in entered(_repeating(block, buffer, host), host.analyzer())):
+        return False
+    return begins_with_init(block) and _fills_box(block, buffer, host, region)
 
 
 def _reads_only_old(state: State, block: BlockRef, buffer: Buffer) -> bool:

@@ -155,6 +155,22 @@ def factor_exprs(state: State, loop: LoopRef, factors: Sequence[Any]) -> list[Ex
     return made
 
 
+def _given_factors(
+    factors: Sequence[int | Expr | None] | None, factor: int | Expr | None, nparts: int | Expr | None
+) -> Sequence[int | Expr | None]:
+    """The factors of a split, by the one argument that gives them."""
+    if sum(g is not None for g in (factors, factor, nparts)) != 1:
+        raise BadArgument("split takes one of factors=[…], factor= or nparts=")
+    if factors is not None:
+        return factors
+    return [None, factor] if factor is not None else [nparts, None]
+
+
+def _known(factors: Sequence[Expr | None]) -> list[Expr]:
+    """Those of ``factors`` that are given."""
+    return [f for f in factors if f is not None]
+
+
 def plan_split(
     state: State,
     loop: LoopRef,
@@ -192,12 +208,9 @@ def plan_split(
                 T.where(i_0 * 32 + i_1 < 100)
                 B[vi] = A[vi] * 2.0
     """
-    if sum(g is not None for g in (factors, factor, nparts)) != 1:
-        raise BadArgument("split takes one of factors=[…], factor= or nparts=")
+    factors = _given_factors(factors, factor, nparts)
     if tail not in TAILS:
         raise BadArgument(f"tail is 'guard', 'cut' or 'exact', not {tail!r}")
-    if factors is None:
-        factors = [None, factor] if factor is not None else [nparts, None]
     require_plain(loop, "split", () if tail == "cut" else (PRIVATE,))
     node = loop.node
     exprs = factor_exprs(state, loop, factors)
@@ -205,7 +218,7 @@ def plan_split(
     unknown = [n for n, f in enumerate(exprs) if f is None]
     require(len(unknown) <= 1, "only one factor can be None; {0} are", len(unknown), legal="one None, and numbers")
     known = Analyzer({p.var: p.range for p in loop.all_loops()})  # not that the loop is entered: it may be empty
-    inner = product([f for f in exprs if f is not None], node.loop_var.dtype)
+    inner = product(_known(exprs), node.loop_var.dtype)
     divides = _divides(node.extent, inner, known) if unknown else _covers_exactly(node.extent, inner, known)
     if unknown:
         exprs[unknown[0]] = known.simplify(_parts(node, inner, divides or tail == "cut"))
@@ -220,7 +233,7 @@ def plan_split(
             nodes=[node],
             legal="make one factor None to have it inferred",
         )
-    extents = tuple(e for e in exprs if e is not None)
+    extents = tuple(_known(exprs))
     guarded = not divides and not disable_predication
     cut = None
     if guarded and tail != "guard":

@@ -21,7 +21,7 @@ from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, first_line, seq
-from ...visit import accesses, nodes_of, refresh, substitute, uses_var, walk
+from ...visit import accesses, nodes_of, refresh, substitute, uses_var, vars_in, walk
 from ..build import add_alloc
 from ..handles import BlockRV
 from ..primitive import primitive
@@ -279,7 +279,7 @@ def _started(block: BlockRef, loop: LoopRef, pairs: list[Any]) -> tuple[list[Exp
 
     Raises ``ScheduleError`` when a partial result may have terms but not the first one, which initialises it.
     """
-    spatial = {r.var for r in block.loops() if any(i.iter_type != "reduce" and uses_var(v, r.var) for i, v in pairs)}
+    spatial = vars_in(*(v for i, v in pairs if i.iter_type != "reduce"))
     start = {ref.var: ref.node.min for ref in block.loops() if ref is not loop and ref.var not in spatial}
     firsts = _at_start(block, start)
     outside = Analyzer({ref.var: ref.range for ref in block.all_loops() if ref.var not in start})

@@ -318,17 +318,7 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
     require(
         is_const(realize.predicate, 1), "block {0} has a predicate", realize, legal="select_iteration first, then split"
     )
-    found = Reduction.of(block)
-    one = None if isinstance(found, NotAReduction) else found.of_one_value()
-    how = one.combination if one else None
-    parts = _counted(how.terms[0].value) if how and len(how.terms) == 1 else None
-    require(
-        how and parts and key(parts[2]) == key(how.combiner.identity(parts[2].dtype)),
-        "block {0} does not combine its result with what a condition selects, or else with the identity",
-        realize,
-        legal="a value T.if_then_else(at == v, term, 0) that is added up",
-    )
-    assert one is not None and parts is not None
+    term, parts = _counted_term(realize)
     conditions, reasons = conjuncts(parts[0]), list[str]()
     written = _written(state, loop)
     for number, part in enumerate(conditions):
@@ -341,7 +331,7 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
             value = (
                 parts[1] if is_const(rest, 1) else call("if_then_else", rest, parts[1], parts[2], dtype=parts[1].dtype)
             )
-            body = rewrite(block.body, lambda n: value if n is how.terms[0].value else None)
+            body = rewrite(block.body, lambda n: value if n is term else None)
             made = realize.replace(block=with_regions(block.replace(body=body)))
             return SelectPlan(loop, _if_reached(node, rewrite(node.body, lambda n: made if n is realize else None), at))
         reasons.append(f"`{short_text(at)}` {why}")
@@ -372,6 +362,22 @@ def _only_block(loop: LoopRef) -> BlockRealize:
         body = body.body
     require(isinstance(body, BlockRealize), "loop {0} has other statements in it than one block", loop.node)
     return body
+
+
+def _counted_term(realize: BlockRealize) -> tuple[Expr, tuple[Expr, Expr, Expr]]:
+    """The one term that a block combines its result with, and the condition and the values that it is."""
+    found = Reduction.of(realize.block)
+    one = None if isinstance(found, NotAReduction) else found.of_one_value()
+    how = one.combination if one else None
+    parts = _counted(how.terms[0].value) if how and len(how.terms) == 1 else None
+    require(
+        how and parts and key(parts[2]) == key(how.combiner.identity(parts[2].dtype)),
+        "block {0} does not combine its result with what a condition selects, or else with the identity",
+        realize,
+        legal="a value T.if_then_else(at == v, term, 0) that is added up",
+    )
+    assert how is not None and parts is not None
+    return how.terms[0].value, parts
 
 
 def _counted(term: Expr) -> tuple[Expr, Expr, Expr] | None:
