@@ -340,17 +340,20 @@ class _Kernels:
         """Whether ``unit`` is a reduction that threads share."""
         return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
 
-    def _unkilled(self, bad: Any, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Any:
-        """The pairs of ``bad`` without a write in between that kills the value."""
+    def _unkilled(self, bad: Relation, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Relation:
+        """The pairs of ``bad`` with an element that no write in between, which would kill its value, is of."""
+        if a.access.buffer is not b.access.buffer:
+            return bad
+        reader, element = b.map.pairs_to_source(), b.map.pairs_to_target()
+        left = bad.then(reader.reverse()).intersect(a.map.then(element.reverse()))  # to an instance and what it reads
         for k in sides:
             for c in k.writes:
-                if not is_exact(k.unit, c.access):
+                if left.is_empty() or c.access.buffer is not b.access.buffer or not is_exact(k.unit, c.access):
                     continue
-                first = _ordered(same_element(a, c), s, k)
-                bad = bad.subtract(first.then(_ordered(same_element(c, b), k, t)))
-                if bad.is_empty():
-                    return bad
-        return bad
+                later = k.before.before(t.before).then(reader.reverse())
+                kills = c.map.domain_in(k.before.domain()).then(element.reverse()).intersect(later)
+                left = left.subtract(_ordered(same_element(a, c), s, k).then(kills))
+        return left.then(reader)
 
     def _common(self, s: Statement, t: Statement, buffer: Buffer) -> Common:
         """The loops of ``s``, which writes ``buffer``, and of ``t``, which reads it, whose iterations are equal where both
