@@ -101,3 +101,13 @@ def test_a_floor_of_short_floats_is_exact(dtype):
     made = np.empty(4, kind)
     tir.build(te.create_prim_func([a, b, ops.floor_divide(a, b)]), "llvm")(x, y, made)
     np.testing.assert_array_equal(made, (x.astype("float64") // y.astype("float64")).astype(kind))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_logarithm_of_a_sum_of_short_floats_is_rounded_once(dtype):
+    kind = array_dtype(DType(dtype))
+    x, y = (np.array(v, kind) for v in ([-0.6953125, -1.0, 3.0], [-0.7890625, -0.5, -0.25]))
+    a, b = (te.placeholder((3,), dtype, name=name) for name in "ab")
+    made = np.empty(3, kind)
+    tir.build(te.create_prim_func([a, b, ops.logaddexp(a, b)]), "llvm")(x, y, made)
+    np.testing.assert_array_equal(made, np.logaddexp(x.astype("float64"), y.astype("float64")).astype(kind))

@@ -167,5 +167,7 @@ def nextafter(x: Any, y: Any) -> Any:
 @binary(np.logaddexp, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("log_add_exp",))
 def logaddexp(x: Any, y: Any) -> Any:
     """``log(exp(x) + exp(y))`` without overflow."""
+    kind, result = wide(x.dtype), x.dtype
+    x, y = cast(kind, x), cast(kind, y)
     apart = te.log1p(te.exp(-te.fabs(x - y)))
-    return te.max(x, y) + Select(x == y, const(float(np.log(2)), x.dtype), apart)
+    return cast(result, te.max(x, y) + Select(x == y, const(float(np.log(2)), kind), apart))
