@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -31,7 +32,10 @@ def test_a_method_is_described_once():
 
 def test_operators_with_a_def_are_imported_from_its_file():
     stub = operator_stubs.text("nn")
-    assert "from tir.ops.nn.matrix_products import dense as dense" in stub and "def conv2d(" in stub
+    assert (
+        re.search(r"^from tir\.ops\.nn\.matrix_products import .*\bdense as dense\b", stub, re.M)
+        and "def conv2d(" in stub
+    )
 
 
 def test_functions_made_by_a_table_are_described_without_examples():

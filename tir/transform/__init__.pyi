@@ -30,25 +30,14 @@ from .lower_warp_memory import lower_warp_memory as lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage as manifest_shared_memory_local_stage
 from .narrow_datatype import narrow_datatype as narrow_datatype
 from .order_arg_reductions import order_arg_reductions as order_arg_reductions
-from .passes import ModulePass as ModulePass
-from .passes import PASSES as PASSES
-from .passes import Pass as Pass
-from .passes import Sequential as Sequential
-from .passes import find as find
-from .passes import func_pass as func_pass
-from .passes import module_pass as module_pass
-from .pipeline import cpu_pipeline as cpu_pipeline
-from .pipeline import gpu_pipeline as gpu_pipeline
-from .pipeline import inserted as inserted
-from .pipeline import lower as lower
+from .passes import ModulePass as ModulePass, PASSES as PASSES, Pass as Pass, Sequential as Sequential, find as find, func_pass as func_pass, module_pass as module_pass
+from .pipeline import cpu_pipeline as cpu_pipeline, gpu_pipeline as gpu_pipeline, inserted as inserted, lower as lower
 from .plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location as plan_and_update_buffer_allocation_location
-from .plan_shared_memory import plan_shared_memory as plan_shared_memory
-from .plan_shared_memory import shared_memory_plan as shared_memory_plan
+from .plan_shared_memory import plan_shared_memory as plan_shared_memory, shared_memory_plan as shared_memory_plan
 from .reject_thread_axes import reject_thread_axes as reject_thread_axes
 from .remove_no_op import remove_no_op as remove_no_op
 from .shared_memory_table import SharedMemoryPlan as SharedMemoryPlan
-from .simplify import remove_likely as remove_likely
-from .simplify import simplify as simplify
+from .simplify import remove_likely as remove_likely, simplify as simplify
 from .skip_vectorize import skip_vectorize as skip_vectorize
 from .split_host_device import split_host_device as split_host_device
 from .storage_rewrite import storage_rewrite as storage_rewrite

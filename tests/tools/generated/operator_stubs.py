@@ -13,7 +13,7 @@ from types import ModuleType
 from tir import ops
 from tir.ops.registry import Operator, operator, operators
 
-from .script_stubs import prose, signature_text
+from .script_stubs import imports, prose, signature_text
 
 HERE = Path(ops.__file__).parent
 STUBS = {"": HERE / "__init__.pyi", "nn": HERE / "nn" / "__init__.pyi"}  # by namespace
@@ -32,33 +32,37 @@ from tir.te import Tensor
 
 
 def text(namespace: str) -> str:
-    """A stub file as text: what ``__init__.py`` imports, and the operators of the namespace from this package's files."""
-    found = [
-        line
-        for _, made in sorted(operators().items())
-        if made.name.rpartition(".")[0] == namespace and made.function.__module__.startswith("tir.ops.")
-        for line in _lines(made)
-    ]
+    """A stub file as text: what ``__init__.py`` imports, and the operators of the namespace from this package's files: those
+    of a ``def`` from the file that has it, where an editor finds the docstring; of others the signature, and what their
+    docstring says."""
+    found = [o for _, o in sorted(operators().items()) if o.name.rpartition(".")[0] == namespace and _is_ours(o)]
+    defined = [o for o in found if _short(o.name) in _defined(o.function.__module__)]
+    kept = [(o.function.__module__, _short(o.name), _short(name)) for o in defined for name in (o.name, *o.aliases)]
+    made = [line for o in found if o not in defined for line in _described(o)]
+    own = _imported(STUBS[namespace].with_suffix(".py"))
     rest = ["def __getattr__(name: str) -> Any: ...  # operators of other packages", ""]
-    return "\n".join([HEADER, *_imported(STUBS[namespace].with_suffix(".py")), "", *found, "", *rest])
+    return "\n".join([HEADER, *own, "", *imports(kept), "", *made, "", *rest])
+
+
+def _is_ours(made: Operator) -> bool:
+    return made.function.__module__.startswith("tir.ops.")
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _imported(file: Path) -> list[str]:
-    lines = []
-    for item in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(item, ast.ImportFrom) and item.level == 1 and item.module:
-            lines += [f"from .{item.module} import {alias.name} as {alias.name}" for alias in item.names]
-    return [*lines, "from . import nn as nn"] if file.parent == HERE else lines
+    items = [i for i in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(i, ast.ImportFrom)]
+    own = [(f".{i.module}", a.name, a.name) for i in items if i.level == 1 and i.module for a in i.names]
+    return [*imports(own), *(["from . import nn as nn"] if file.parent == HERE else [])]
 
 
-def _lines(made: Operator) -> list[str]:
-    """An import from the file that defines the operator, where an editor finds its docstring; else its signature, with
-    what the docstring says."""
-    name, module = made.name.rpartition(".")[2], made.function.__module__
-    aliases = [f"{alias.rpartition('.')[2]} = {name}" for alias in made.aliases]
-    if name in _defined(module):
-        return [f"from {module} import {name} as {name}", *aliases]
+def _described(made: Operator) -> list[str]:
+    """The signature of an operator that no ``def`` has, what its docstring says, and its other names."""
+    name = _short(made.name)
     shown = signature_text(made.signature, lambda p: p.annotation, made.signature.return_annotation)
+    aliases = [f"{_short(alias)} = {name}" for alias in made.aliases]
     return [f"def {name}{shown}:", *prose(inspect.getdoc(made.function) or ""), *aliases]
 
 

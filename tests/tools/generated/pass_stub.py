@@ -8,6 +8,8 @@ from pathlib import Path
 from tir import transform
 from tir.transform.passes import PASSES
 
+from .script_stubs import imports
+
 STUB = Path(transform.__file__).with_suffix(".pyi")
 HEADER = '''"""Made by ``python -m tests.tools.generated``; do not edit."""
 
@@ -30,5 +32,5 @@ def text() -> str:
         package, _, file = made.fn.__module__.rpartition(".")
         if package == transform.__name__:
             found.add((file, made.name))
-    lines = [f"from .{file} import {name} as {name}" for file, name in sorted(found)]
+    lines = imports((f".{file}", name, name) for file, name in sorted(found))
     return "\n".join([HEADER, *lines, "", "__all__: list[str]", "", "def __getattr__(name: str) -> Any: ...", ""])

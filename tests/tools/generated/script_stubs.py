@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -245,16 +245,20 @@ class _Text:
 def package_text() -> str:
     """The stub of the package: each of its names, from the module that defines it."""
     called = [n for n in package._SUBMODULES if callable(getattr(package, n))]
-    found = {**_imported(), **package._LAZY, **{n: ("tir", n) for n in package._SUBMODULES}, "tir": ("", "tir")}
+    found = {**_imported(), **package._LAZY, **{n: ("tir", n) for n in package._SUBMODULES}}
     found |= {n: ("tir.script.tir", n) for n in sorted({*package.EXPRESSIONS, *op.OPS} - set(found)) if _in_dialect(n)}
-    lines = [
-        f"from {module} import {of} as {name}" if module else f"import {of} as {name}"
-        for name, (module, of) in found.items()
-        if name not in called
-    ]
+    lines = imports((module, of, name) for name, (module, of) in found.items() if name not in called)
     lines += [line for name in called for line in _callable_package(name)]
-    head = PACKAGE_HEADER + "from .expr import *"
+    head = PACKAGE_HEADER + "import tir as tir\nfrom .expr import *"
     return "\n".join([head, *lines, "", "__version__: str", ""])
+
+
+def imports(names: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A line for each module, of names as (module, name there, name here): what a stub has for others to import is named twice."""
+    found: dict[str, list[str]] = {}
+    for module, of, name in names:
+        found.setdefault(module, []).append(f"{of} as {name}")
+    return [f"from {module} import {', '.join(of)}" for module, of in found.items()]
 
 
 def _callable_package(name: str) -> list[str]:
