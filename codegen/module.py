@@ -275,11 +275,7 @@ class LLVMModule(Module):
     code_kind = "llvm"
 
     def __init__(
-        self,
-        source: IRModule | Callable[[], IRModule],
-        target: Any,
-        compiled: Any,
-        passes: list[Any] | None = None,
+        self, source: IRModule | Callable[[], IRModule], target: Any, compiled: Any, passes: list[Any] | None = None
     ):
         """``passes`` lowered ``source``; None if the program was lowered elsewhere."""
         self._compiled, self._passes = compiled, passes

@@ -372,11 +372,7 @@ def _is_known(kind: str) -> bool:
 def _of_architecture(arch: Any) -> dict[str, int]:
     digits = _ARCH.fullmatch(arch) if isinstance(arch, str) else None
     found = _ARCHITECTURES.get(int(digits[1])) if digits else None
-    names = (
-        "max_dynamic_shared_memory_per_block",
-        "max_threads_per_multiprocessor",
-        "max_blocks_per_multiprocessor",
-    )
+    names = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor")
     return dict(zip(names, found)) if found else {}
 
 

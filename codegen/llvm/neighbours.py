@@ -19,23 +19,7 @@ from tir.aliases import may_alias
 from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import Linear, key, linear
 from tir.buffer import Buffer
-from tir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Broadcast,
-    BufferLoad,
-    Call,
-    Expr,
-    IntImm,
-    Let,
-    Ramp,
-    Shuffle,
-    Var,
-)
+from tir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
 from tir.function import PrimFunc
 from tir.node import once
 from tir.op import is_pure

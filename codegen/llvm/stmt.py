@@ -242,10 +242,7 @@ def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
         pointer = out.value(f"call noalias align 64 ptr @__tir_take(ptr {slot}, i64 {rounded})")
     else:
         pointer = allocate(out, rounded)
-    g.check(
-        out.value(f"icmp ne ptr {pointer}, null"),
-        f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`",
-    )
+    g.check(out.value(f"icmp ne ptr {pointer}, null"), f"{g.func_name}: out of memory allocating `{s.buffer_var.name}`")
     return pointer
 
 

@@ -314,14 +314,7 @@ def _store(c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Ge
 
 
 def _between(
-    c: Compiler,
-    inst: Instruction,
-    to: Any,
-    source: Any,
-    size: Get | None,
-    barrier: Get,
-    reduction: str,
-    kind: str,
+    c: Compiler, inst: Instruction, to: Any, source: Any, size: Get | None, barrier: Get, reduction: str, kind: str
 ) -> Step:
     """From shared memory of a block to that of another."""
     if size is None:

@@ -16,20 +16,7 @@ from . import convert, integers, reals, unknown  # noqa: F401  (they fill the ta
 from .flatten import flatten
 from .machine import STOP, Machine, Step
 from .memory import laid_out
-from .syntax import (
-    Address,
-    Both,
-    Function,
-    Imm,
-    Instruction,
-    Name,
-    Negated,
-    PTXError,
-    PTXModule,
-    Reg,
-    Special,
-    Vector,
-)
+from .syntax import Address, Both, Function, Imm, Instruction, Name, Negated, PTXError, PTXModule, Reg, Special, Vector
 from .table import FORMS, Array, Mods, bits_of, is_int, numpy_type
 
 Get = Callable[[Machine], Array]

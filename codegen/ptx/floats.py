@@ -109,11 +109,7 @@ F32 = Format(
     lambda x: x.astype(np.float32).view(np.uint32),
 )
 F16 = Format(
-    "f16",
-    16,
-    0x7FFF,
-    lambda b: b.view(np.float16).astype(np.float64),
-    lambda x: x.astype(np.float16).view(np.uint16),
+    "f16", 16, 0x7FFF, lambda b: b.view(np.float16).astype(np.float64), lambda x: x.astype(np.float16).view(np.uint16)
 )
 BF16 = Format(
     "bf16",

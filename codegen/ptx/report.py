@@ -24,18 +24,7 @@ _HEAD = (
     "others",
 )
 _MEMORY = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix")
-_TRAFFIC = (
-    "line",
-    "access",
-    "memory",
-    "bytes",
-    "requests",
-    "sectors",
-    "passes",
-    "conflicts",
-    "efficiency",
-    "text",
-)
+_TRAFFIC = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "text")
 _NUMBERS = (0, *range(3, 9))
 
 

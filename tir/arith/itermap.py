@@ -225,10 +225,7 @@ def _text(e: Any) -> str:
 
 
 def detect_iter_map(
-    indices: Sequence[Expr],
-    domains: Mapping[Var, Range],
-    predicate: Expr = TRUE,
-    check: str = "bijective",
+    indices: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr = TRUE, check: str = "bijective"
 ) -> IterMap | Failure:
     """The iterator map of ``indices`` over the loop variables ``domains`` where ``predicate`` holds.
 
@@ -408,8 +405,7 @@ def _check_cover(parser: _Parser, sums: Sequence[IterSum], every: bool) -> None:
     cut_vars: set[Var] = set()
     while pending:
         source = next(
-            (s for s in pending if isinstance(s, Fused) and not any(_inside(s, o) for o in pending if o is not s)),
-            None,
+            (s for s in pending if isinstance(s, Fused) and not any(_inside(s, o) for o in pending if o is not s)), None
         )
         if source is None:
             source = next(iter(pending))
@@ -484,10 +480,7 @@ class Division:
 
 
 def subspace_divide(
-    bindings: Sequence[Expr],
-    domains: Mapping[Var, Range],
-    sub_vars: Sequence[Var],
-    predicate: Expr = TRUE,
+    bindings: Sequence[Expr], domains: Mapping[Var, Range], sub_vars: Sequence[Var], predicate: Expr = TRUE
 ) -> Division | Failure:
     """Divide each binding into an outer part and an inner part that uses only ``sub_vars``.
 
@@ -574,13 +567,4 @@ def _extent(ctx: Analyzer, e: Expr, domains: Mapping[Var, Range]) -> Expr:
     return ctx.simplify(Add(box[0].min, box[0].extent))
 
 
-__all__ = [
-    "Division",
-    "Failure",
-    "Fused",
-    "IterMap",
-    "IterSum",
-    "Split",
-    "detect_iter_map",
-    "subspace_divide",
-]
+__all__ = ["Division", "Failure", "Fused", "IterMap", "IterSum", "Split", "detect_iter_map", "subspace_divide"]

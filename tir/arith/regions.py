@@ -42,10 +42,7 @@ _MAX_POINTS = 1 << 12  # points enumerated to make a correlated index exact
 
 
 def relax(
-    region: Sequence[Range],
-    loop_ranges: Mapping[Var, Range],
-    predicate: Expr = TRUE,
-    analyzer: Analyzer | None = None,
+    region: Sequence[Range], loop_ranges: Mapping[Var, Range], predicate: Expr = TRUE, analyzer: Analyzer | None = None
 ) -> Box | None:
     """The box hull of ``region`` as the loop variables take all values in their ranges (where ``predicate`` holds).
 
@@ -64,10 +61,7 @@ def relax(
 
 
 def relax_axes(
-    region: Sequence[Range],
-    loop_ranges: Mapping[Var, Range],
-    predicate: Expr = TRUE,
-    analyzer: Analyzer | None = None,
+    region: Sequence[Range], loop_ranges: Mapping[Var, Range], predicate: Expr = TRUE, analyzer: Analyzer | None = None
 ) -> list[Range | None]:
     """The hull of each axis of ``region``, as :func:`relax` has it; None for those without a bound."""
     if not loop_ranges:

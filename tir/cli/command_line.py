@@ -77,10 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     for _, verb in sorted(VERBS.items()):
         first = " ".join(verb.about.split()).partition(". ")[0].rstrip(".")
         command = commands.add_parser(
-            verb.name,
-            help=first[0].lower() + first[1:],
-            description=verb.about,
-            epilog=f"example: {verb.example}",
+            verb.name, help=first[0].lower() + first[1:], description=verb.about, epilog=f"example: {verb.example}"
         )
         verb.options(command)
         command.add_argument("--json", action="store_true", help="print the answer as one JSON object")

@@ -45,13 +45,7 @@ class _Function:
     written: frozenset[int]
 
 
-def save(
-    model: CompiledModel,
-    path: Path,
-    weights: str | Path | None,
-    options: Options,
-    levels: Sequence[str],
-) -> None:
+def save(model: CompiledModel, path: Path, weights: str | Path | None, options: Options, levels: Sequence[str]) -> None:
     """Carry :meth:`CompiledModel.save` out."""
     module = model.module
     if isinstance(module, CUDAModule) and module.target.kind == "cuda":

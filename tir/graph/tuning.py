@@ -50,15 +50,7 @@ def tune_graph(
     module = IRModule({f"kernel_{n}": func for n, func in enumerate(distinct)})
     weights = {f"kernel_{n}": float(functions.count(func)) for n, func in enumerate(distinct)}
     result = tune(
-        module,
-        target,
-        trials=None,
-        seconds=seconds,
-        seed=seed,
-        db=db,
-        weights=weights,
-        cold=cold,
-        verbose=verbose,
+        module, target, trials=None, seconds=seconds, seed=seed, db=db, weights=weights, cold=cold, verbose=verbose
     )
     found = {one.task.key: one.best.schedule.func for one in result.tuned if one.search.best is not None}
 

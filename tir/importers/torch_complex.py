@@ -117,10 +117,7 @@ def _product(c: Call, a: Any, b: Any, times: Callable[[Any, Any], Value]) -> Com
     if not isinstance(a, (Complex, complex)):
         return Complex(*(times(a, part) for part in _pair(b)))
     (p, q), (r, s) = _pair(a), _pair(b)
-    return Complex(
-        c.op("subtract", times(p, r), times(q, s)),
-        c.op("add", times(p, s), times(q, r)),
-    )
+    return Complex(c.op("subtract", times(p, r), times(q, s)), c.op("add", times(p, s), times(q, r)))
 
 
 def _pair(x: Complex | complex) -> tuple[Operand, Operand]:

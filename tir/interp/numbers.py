@@ -17,14 +17,7 @@ from ..dtype import DType
 from ..errors import RunError
 from ..small_floats import SMALL_FLOATS
 
-_STORAGE = {
-    "bool": np.bool_,
-    "int2": np.int8,
-    "int4": np.int8,
-    "uint2": np.uint8,
-    "uint4": np.uint8,
-    "uint1": np.uint8,
-}
+_STORAGE = {"bool": np.bool_, "int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8, "uint1": np.uint8}
 
 
 def is_small_float(dtype: DType) -> bool:

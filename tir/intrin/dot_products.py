@@ -66,7 +66,6 @@ _DOT_PRODUCTS = (
     _of_bytes("uint8", "uint8", "uu"),
     DotProduct("int16", "int16", "int32", 2, x86.VNNI_INT16, "avx512vnni", "", "", x86.INTERLEAVE_INT16),
     DotProduct(
-        *("bfloat16", "bfloat16", "float32", 2),
-        *(x86.BF16_512, "avx512bf16", "bf16", "amx-bf16", x86.INTERLEAVE_BF16),
+        *("bfloat16", "bfloat16", "float32", 2), *(x86.BF16_512, "avx512bf16", "bf16", "amx-bf16", x86.INTERLEAVE_BF16)
     ),
 )

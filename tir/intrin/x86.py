@@ -157,8 +157,7 @@ def _interleave(lanes: int, group: int, dtype: str):
 
     @T.prim_func
     def desc(
-        In: T.Buffer((group, lanes), dtype, offset_factor=1),
-        Out: T.Buffer((lanes, group), dtype, offset_factor=1),
+        In: T.Buffer((group, lanes), dtype, offset_factor=1), Out: T.Buffer((lanes, group), dtype, offset_factor=1)
     ):
         with T.block("root"):
             T.reads(In[0:group, 0:lanes])
@@ -200,8 +199,7 @@ def _transpose(lanes: int, dtype: str):
 
     @T.prim_func
     def desc(
-        In: T.Buffer((lanes, lanes), dtype, offset_factor=1),
-        Out: T.Buffer((lanes, lanes), dtype, offset_factor=1),
+        In: T.Buffer((lanes, lanes), dtype, offset_factor=1), Out: T.Buffer((lanes, lanes), dtype, offset_factor=1)
     ):
         with T.block("root"):
             T.reads(In[0:lanes, 0:lanes])

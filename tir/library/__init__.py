@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from . import attention, conv, elementwise, gemm, rows
 
-__all__ = [
-    "attention",
-    "conv",
-    "elementwise",
-    "gemm",
-    "rows",
-]
+__all__ = ["attention", "conv", "elementwise", "gemm", "rows"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -40,10 +40,7 @@ def _numpy_multibox_prior(data: Any, sizes: Any, ratios: Any, steps: Any, offset
     section="vision",
     namespace="vision.ssd",
     reference=_numpy_multibox_prior,
-    cases=[
-        case(arg((1, 2, 2, 3))),
-        case(arg((1, 2, 3, 2)), (0.5, 0.25), (1, 2, 0.5), (0.3, 0.4), (0.2, 0.6), True),
-    ],
+    cases=[case(arg((1, 2, 2, 3))), case(arg((1, 2, 3, 2)), (0.5, 0.25), (1, 2, 0.5), (0.3, 0.4), (0.2, 0.6), True)],
 )
 def multibox_prior(
     data: Tensor,

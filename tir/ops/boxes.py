@@ -149,11 +149,7 @@ _VALID, _NUMBERS = np.array([5, 4]), np.array([[0, 1, 3, 4, 6], [9, 8, 7, 6, 5]]
 
 
 def _detections() -> list[Any]:
-    return [
-        arg((2, 5, 6), values=_DETECTED),
-        arg((2,), "int32", _VALID),
-        arg((2, 5), "int32", _NUMBERS),
-    ]
+    return [arg((2, 5, 6), values=_DETECTED), arg((2,), "int32", _VALID), arg((2, 5), "int32", _NUMBERS)]
 
 
 @operator(

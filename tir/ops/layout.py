@@ -145,11 +145,7 @@ def _require_divisible(extent: Expr, by: int, what: str) -> None:
     section="transform",
     namespace="nn",
     reference=_numpy_space_to_depth,
-    cases=[
-        case(arg((2, 3, 4, 6)), 2),
-        case(arg((1, 4, 6, 2), "int8"), 2, "NHWC"),
-        case(arg((1, 2, 3, 3)), 1),
-    ],
+    cases=[case(arg((2, 3, 4, 6)), 2), case(arg((1, 4, 6, 2), "int8"), 2, "NHWC"), case(arg((1, 2, 3, 3)), 1)],
 )
 def space_to_depth(x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW") -> Tensor:
     """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block.

@@ -11,14 +11,7 @@ from ..te import Tensor, compute, if_then_else
 from ..te.places import error
 from ..te.sizes import equate
 from ..te.tensor import size
-from .places import (
-    MOVED_DTYPES,
-    as_index,
-    axes_in_order,
-    gathered,
-    listed,
-    replaced,
-)
+from .places import MOVED_DTYPES, as_index, axes_in_order, gathered, listed, replaced
 from .registry import arg, case, operator
 from .shapes import axes_of, axis_of
 from .transform import ravel, reshape
@@ -83,11 +76,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
     unstated="`axes` say the order of the result's",
     section="transform",
     reference=np.moveaxis,
-    cases=[
-        case(arg((2, 3, 4)), 0, -1),
-        case(arg((2, 3, 4, 1)), (0, 1), (-1, 0)),
-        case(arg((2, 3), "int8"), [1], [0]),
-    ],
+    cases=[case(arg((2, 3, 4)), 0, -1), case(arg((2, 3, 4, 1)), (0, 1), (-1, 0)), case(arg((2, 3), "int8"), [1], [0])],
 )
 def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     """``x`` with its dimensions ``source`` at the places ``destination``, the others in their order.

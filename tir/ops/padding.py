@@ -215,13 +215,7 @@ _PADDED = (
 )
 
 
-@operator(
-    unstated=BY_PADS,
-    section="transform",
-    namespace="nn",
-    reference=_numpy_padded("wrap"),
-    cases=_PADDED,
-)
+@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("wrap"), cases=_PADDED)
 def circular_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "CircularPadInput"
 ) -> Tensor:
@@ -234,13 +228,7 @@ def circular_pad(
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "wrap", name)
 
 
-@operator(
-    unstated=BY_PADS,
-    section="transform",
-    namespace="nn",
-    reference=_numpy_padded("reflect"),
-    cases=_PADDED,
-)
+@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("reflect"), cases=_PADDED)
 def reflect_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReflectPadInput"
 ) -> Tensor:
@@ -253,13 +241,7 @@ def reflect_pad(
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "reflect", name)
 
 
-@operator(
-    unstated=BY_PADS,
-    section="transform",
-    namespace="nn",
-    reference=_numpy_padded("edge"),
-    cases=_PADDED,
-)
+@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("edge"), cases=_PADDED)
 def replicate_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReplicatePadInput"
 ) -> Tensor:

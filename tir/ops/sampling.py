@@ -19,17 +19,7 @@ from .cases import Case
 from .contract import BY_LAYOUT
 from .nn._references import laid_out, plain
 from .nn.windows import dilated, pads_of, window_count
-from .places import (
-    as_index,
-    chosen,
-    clamped,
-    constant_of,
-    gathered,
-    integer,
-    listed,
-    require_rank,
-    sized,
-)
+from .places import as_index, chosen, clamped, constant_of, gathered, integer, listed, require_rank, sized
 from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator
 from .resizing import METHODS, Taps, at_number, cubic_weights, interpolated, spatial_axes, taps_of

@@ -13,18 +13,7 @@ from ..expr import Expr, IntImm, as_expr, const, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
 from ..te.places import error
 from ..te.sizes import at_most, equate_shapes
-from .places import (
-    MOVED_DTYPES,
-    as_index,
-    axes_in_order,
-    clamped,
-    constant,
-    gathered,
-    integer,
-    listed,
-    replaced,
-    sized,
-)
+from .places import MOVED_DTYPES, as_index, axes_in_order, clamped, constant, gathered, integer, listed, replaced, sized
 from .registry import arg, case, operator
 from .shapes import axis_of
 

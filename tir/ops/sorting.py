@@ -21,12 +21,7 @@ from ..te.places import error
 from ..te.sizes import equate_shapes
 from ..te.tensor import size
 from .keys import UnsignedKey, with_one_zero
-from .places import (
-    as_index,
-    constant,
-    positions_type,
-    replaced,
-)
+from .places import as_index, constant, positions_type, replaced
 from .radix import RadixSort, finds_few, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -265,12 +260,7 @@ def topk(
 
 
 def _numpy_searchsorted(
-    sorted_sequence: Any,
-    values: Any,
-    right: bool = False,
-    out_dtype: Any = "int64",
-    *,
-    side: str | None = None,
+    sorted_sequence: Any, values: Any, right: bool = False, out_dtype: Any = "int64", *, side: str | None = None
 ) -> Any:
     word: Any = side or ("right" if right else "left")
     if sorted_sequence.ndim == 1:

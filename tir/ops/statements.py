@@ -19,11 +19,7 @@ Memory = Sequence[tuple[Any, Any]]  # shapes and data types
 
 
 def statements(
-    name: str,
-    inputs: Sequence[Tensor],
-    outputs: Memory,
-    body: Callable[..., None],
-    memory: Memory = (),
+    name: str, inputs: Sequence[Tensor], outputs: Memory, body: Callable[..., None], memory: Memory = ()
 ) -> list[Tensor]:
     """Tensors made by what ``body(ib, inputs, outputs, memory)`` emits with a builder, on buffers to be read and written.
 

@@ -18,13 +18,7 @@ from ..te.places import error
 from ..te.sizes import equate_shapes
 from .creation import ones
 from .indexing import counted, index_tensors, require_within
-from .places import (
-    MOVED_DTYPES,
-    constant_of,
-    integer,
-    replaced,
-    sized,
-)
+from .places import MOVED_DTYPES, constant_of, integer, replaced, sized
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 from .statements import copy, loops, statements

@@ -14,17 +14,7 @@ from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
 from ..function import require_name
 from ..node import freeze
-from ..stmt import (
-    Allocate,
-    AllocateConst,
-    AttrStmt,
-    Block,
-    BlockRealize,
-    BufferRealize,
-    DeclBuffer,
-    LetStmt,
-    Stmt,
-)
+from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferRealize, DeclBuffer, LetStmt, Stmt
 from . import frames as f
 from .diagnostics import type_name
 from .scope import Item, close

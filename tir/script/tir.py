@@ -41,13 +41,7 @@ from .values import attributes, dtype_of, to_expr
 
 
 def _loop(
-    kind: str,
-    args: tuple[Any, ...],
-    annotations: Any,
-    spelled: str,
-    thread: str = "",
-    step: Any = 1,
-    private: Any = (),
+    kind: str, args: tuple[Any, ...], annotations: Any, spelled: str, thread: str = "", step: Any = 1, private: Any = ()
 ) -> _f.LoopFrame:
     """``private`` lists buffers of which each iteration has a copy of its own."""
     if not 1 <= len(args) <= 2:

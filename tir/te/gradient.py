@@ -178,9 +178,7 @@ def _reduced(e: Reduce, tensor: Tensor) -> tuple[Expr, Expr]:
         condition = all_of([logical_not(here), substitute(e.condition, values)])
         return e.source[0], e.replace(source=(substitute(e.source[0], values),), axis=axes, condition=condition)
     raise error(
-        f"the reduction of `{tensor.name}` has no derivative here",
-        "te.sum, te.max, te.min, te.prod",
-        tensor.op.place,
+        f"the reduction of `{tensor.name}` has no derivative here", "te.sum, te.max, te.min, te.prod", tensor.op.place
     )
 
 

@@ -220,10 +220,7 @@ class Lowering:
     """
 
     def __init__(
-        self,
-        arguments: Sequence[Any],
-        operations: Sequence[Operation],
-        binds: Mapping[Tensor, Buffer] | None = None,
+        self, arguments: Sequence[Any], operations: Sequence[Operation], binds: Mapping[Tensor, Buffer] | None = None
     ):
         self._binds = binds or {}
         self.blocks: dict[Operation, list[str]] = {}

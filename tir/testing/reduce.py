@@ -16,19 +16,7 @@ from ..function import IRModule, PrimFunc
 from ..node import frozendict
 from ..schedule import Schedule
 from ..schedule.trace import Entry, Trace
-from ..stmt import (
-    Block,
-    BlockRealize,
-    BufferStore,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    While,
-    is_nop,
-    seq,
-)
+from ..stmt import Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, is_nop, seq
 from ..visit import buffers_in, free_vars, rewrite, substitute, walk
 
 Program = PrimFunc | IRModule

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from ..ops import nn
 from ..ops.registry import namespace
-from .own_nn import (  # noqa: F401
-    conv1d,
-    conv2d_NCHWc,
-    conv2d_nhwc,
-    conv3d_ndhwc,
-    deformable_conv2d_nchw,
-    deformable_conv2d_nhwc,
-)
+from .own_nn import conv1d, conv2d_NCHWc, conv2d_nhwc, conv3d_ndhwc, deformable_conv2d_nchw, deformable_conv2d_nhwc  # noqa: F401
 
 __getattr__, __dir__ = namespace(nn, globals())

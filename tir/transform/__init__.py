@@ -2,7 +2,7 @@
 
 Every pass is a function ``tir.transform.flatten_buffer(mod)``; ``tir.transform.FlattenBuffer()(mod)`` is the same.
 Files here are discovered automatically; what they define with ``@func_pass`` or ``@module_pass`` is a pass. Editors and
-type checkers read the names from ``__init__.pyi``, which ``python -m tir.transform._stubs`` writes.
+type checkers read the names from ``__init__.pyi``, which ``make generated`` writes.
 """
 
 from __future__ import annotations

@@ -13,19 +13,7 @@ from ..function import PrimFunc
 from ..levels import is_private, is_thread_axis
 from ..op import call, is_pure
 from ..script.printer import short_text
-from ..stmt import (
-    Allocate,
-    AttrStmt,
-    DeclBuffer,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    While,
-    seq,
-)
+from ..stmt import Allocate, AttrStmt, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
 from ..visit import uses_var, walk
 from .engines import orders_itself
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads

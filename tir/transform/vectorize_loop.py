@@ -29,19 +29,7 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..op import OPS
-from ..stmt import (
-    AssertStmt,
-    AttrStmt,
-    BufferStore,
-    DeclBuffer,
-    Evaluate,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ..visit import rewrite, substitute, uses_var, walk
 from .layout import plus, times
 from .passes import func_pass
@@ -62,9 +50,7 @@ class _Vectorizer:
         self.loop = loop
         self.lanes = lanes
         self.masks = masks
-        self.vectors: dict[Var, Expr] = {
-            loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes),
-        }
+        self.vectors: dict[Var, Expr] = {loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes)}
         self.memo: dict[Expr, Expr] = {}
 
     # ------------------------------------------------------------ statements

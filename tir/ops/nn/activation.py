@@ -330,10 +330,7 @@ def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 
 @nn_operator(
-    shapes="(…) float -> (…)",
-    reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    aliases=("hardswish",),
-    cases=_CASES,
+    shapes="(…) float -> (…)", reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1), aliases=("hardswish",), cases=_CASES
 )
 def hard_swish(x: Tensor) -> Tensor:
     """``x * hard_sigmoid(x, 1/6, 1/2)``.

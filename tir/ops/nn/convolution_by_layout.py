@@ -65,22 +65,13 @@ _ROWS = [
         parameters=_GROUPED,
     ),
     _row(
-        "group_conv2d_nhwc",
-        (1, 5, 6, 6),
-        case(arg((1, 5, 6, 4)), arg((3, 3, 2, 6)), 1, 1, 1, 2),
-        parameters=_GROUPED,
+        "group_conv2d_nhwc", (1, 5, 6, 6), case(arg((1, 5, 6, 4)), arg((3, 3, 2, 6)), 1, 1, 1, 2), parameters=_GROUPED
     ),
     _row(
-        "conv3d_ncdhw",
-        (1, 3, 4, 4, 5),
-        case(arg((1, 2, 3, 4, 4)), arg((3, 2, 2, 3, 2)), 1, 1, 1),
-        parameters=_GROUPED,
+        "conv3d_ncdhw", (1, 3, 4, 4, 5), case(arg((1, 2, 3, 4, 4)), arg((3, 2, 2, 3, 2)), 1, 1, 1), parameters=_GROUPED
     ),
     _row(
-        "conv3d_ndhwc",
-        (1, 4, 4, 5, 3),
-        case(arg((1, 3, 4, 4, 2)), arg((2, 3, 2, 2, 3)), 1, 1, 1),
-        parameters=_GROUPED,
+        "conv3d_ndhwc", (1, 4, 4, 5, 3), case(arg((1, 3, 4, 4, 2)), arg((2, 3, 2, 2, 3)), 1, 1, 1), parameters=_GROUPED
     ),
 ]
 

@@ -16,11 +16,7 @@ from .softmaxes import log_softmax
 
 
 def _nll_reference(
-    predictions: Any,
-    targets: Any,
-    weights: Any = None,
-    reduction: str = "mean",
-    ignore_index: int = -100,
+    predictions: Any, targets: Any, weights: Any = None, reduction: str = "mean", ignore_index: int = -100
 ) -> np.ndarray:
     rows = np.moveaxis(predictions, 1, -1)
     losses, factors = np.zeros(targets.shape), np.zeros(targets.shape)

@@ -233,11 +233,7 @@ _SIMULATED = (
 )
 
 
-@nn_operator(
-    shapes="(…) -> (…)",
-    reference=_simulated_reference,
-    cases=_SIMULATED,
-)
+@nn_operator(shapes="(…) -> (…)", reference=_simulated_reference, cases=_SIMULATED)
 def simulated_quantize(
     data: Tensor, out_dtype: Any, output_scale: Any = None, output_zero_point: Any = None, axis: int = -1
 ) -> Tensor:

@@ -216,10 +216,7 @@ def _arguments(gates: int, batch: int = 2, features: int = 3, hidden: int = 4, d
     shapes="(t, b, i) float, (h, i), (h, h), (h), (h), (b, h) -> (t, b, h)",
     reference=_rnn_reference,
     tolerance=256,
-    cases=(
-        case(*_arguments(1)),
-        case(*_arguments(1)[:3], None, None, arg((2, 4)), "relu", True),
-    ),
+    cases=(case(*_arguments(1)), case(*_arguments(1)[:3], None, None, arg((2, 4)), "relu", True)),
 )
 def rnn(
     Xs: Tensor,

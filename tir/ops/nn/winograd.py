@@ -314,9 +314,5 @@ def conv2d_winograd_nhwc_without_weight_transform(
 
 __test__ = {
     f.__name__: f
-    for f in (
-        conv2d_winograd_nhwc,
-        conv2d_winograd_weight_transform,
-        conv2d_winograd_nhwc_without_weight_transform,
-    )
+    for f in (conv2d_winograd_nhwc, conv2d_winograd_weight_transform, conv2d_winograd_nhwc_without_weight_transform)
 }

@@ -333,12 +333,7 @@ class _ConsumerMove:
         if len(self.producers) == 1:
             yield self.beside
 
-    def over(
-        self,
-        boxes: Mapping[Buffer, tuple[Range, ...]],
-        steps: Collection[Var] = (),
-        end: int = 0,
-    ) -> MovePlan:
+    def over(self, boxes: Mapping[Buffer, tuple[Range, ...]], steps: Collection[Var] = (), end: int = 0) -> MovePlan:
         """In loops over the instances that read elements of ``boxes``."""
         domains = solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
         moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
