@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,20 @@ def test_a_file_of_several_chunks_is_read_to_its_end(folder: Path, monkeypatch: 
     assert file_key(path, TARGET) == whole
     path.write_bytes(path.read_bytes()[:-1] + b"\0")
     assert file_key(path, TARGET) != whole
+
+
+def test_the_hash_of_a_file_is_kept_once_it_is_no_longer_new(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    path = saved(folder)
+    for settled, is_kept in ((1 << 62, False), (0, True)):
+        monkeypatch.setattr(kept_files, "_SETTLED", settled)
+        whole = file_key(path, TARGET)
+        with monkeypatch.context() as patch:
+            patch.setattr(kept_files, "_CHUNK", 0)  # nothing is read
+            assert (file_key(path, TARGET) == whole) == is_kept
+            os.utime(path, ns=(1, 1 + is_kept))
+            assert file_key(path, TARGET) != whole
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert file_key(path, TARGET) == file_key(path.read_bytes(), TARGET) != whole
 
 
 def test_a_model_with_data_in_other_files_is_imported_again(imports: list, folder: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..ops import registry
 from ..target import Target
 
 _CHUNK = 1 << 18  # bytes: they stay in the L2 cache between being read and hashed
+_SETTLED = 2_000_000_000  # nanoseconds after which a change of a file shows in its times, on any file system
 
 
 def file_key(model: Any, target: Any) -> str | None:
@@ -25,15 +26,13 @@ def file_key(model: Any, target: Any) -> str | None:
     what is no file."""
     where = Target.of(target)
     around = surroundings(where, PASSES) if _all_own() else None
+    if around is None:
+        return None
     try:
-        of = None if around is None else hashlib.sha256(f"{around}\nonnx {version('onnx')}\n".encode())
-        if of is None:
-            return None
-        for chunk in _chunks(model):
-            of.update(chunk)
+        about = f"{around}\nonnx {version('onnx')}\n{_content(model)}"
     except (OSError, TypeError, PackageNotFoundError):
         return None
-    return of.hexdigest()
+    return hashlib.sha256(about.encode()).hexdigest()
 
 
 def _all_own() -> bool:
@@ -44,14 +43,30 @@ def _all_own() -> bool:
     return all(f.__module__.startswith("tir.") for f in functions)
 
 
-def _chunks(model: Any) -> Iterator[Any]:
+def _content(model: Any) -> str:
+    """The hash of the bytes of a file, in hex digits. That of a file that has been as it is for some time is kept, by what the system says of it: a
+    change of the content is in the times of the file, which no program can set back (``ctime``)."""
     if isinstance(model, (bytes, bytearray)):
-        yield model
-        return
-    chunk = memoryview(bytearray(_CHUNK))
+        return hashlib.sha256(model).hexdigest()
     with open(os.fspath(model), "rb", buffering=0) as file:
+        before = _version(file)
+        place = disk.place(hashlib.sha256(before.encode()).hexdigest(), ".content") if os.name == "posix" else None
+        known = None if place is None else disk.read(place)
+        if known is not None:
+            return known.decode()
+        made, chunk = hashlib.sha256(), memoryview(bytearray(_CHUNK))
         while count := file.readinto(chunk):
-            yield chunk[:count]
+            made.update(chunk[:count])
+        is_settled = time.time_ns() - os.fstat(file.fileno()).st_ctime_ns > _SETTLED
+        if place is not None and is_settled and _version(file) == before:
+            disk.write(place, made.hexdigest().encode())
+    return made.hexdigest()
+
+
+def _version(file: Any) -> str:
+    """What names a file as it is now."""
+    about = os.fstat(file.fileno())
+    return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
 
 
 @seldom_collected
