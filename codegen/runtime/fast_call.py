@@ -12,7 +12,6 @@ import ctypes
 import functools
 import struct
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ def supported() -> bool:
     """Whether array objects have the memory layout that this module assumes."""
     if (
         sys.implementation.name != "cpython"
-        or sysconfig.get_config_var("Py_GIL_DISABLED")
+        or "t" in getattr(sys, "abiflags", "")  # built without the lock of the interpreter
         or hasattr(sys, "getobjects")
     ):
         return False
