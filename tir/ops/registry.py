@@ -139,13 +139,14 @@ def operator(
 
         full = qualified(name or function.__name__)
         contract = None if shapes is None else Contract(shapes)
-        if contract is not None and len(contract.arguments) != len(tensors_of(inspect.signature(function))):
+        signature = inspect.signature(function)
+        if contract is not None and len(contract.arguments) != len(tensors_of(signature)):
             raise ValueError(f"the contract of operator {full} is not of its tensors: {shapes}")
         made = Operator(
             full,
-            _checked(full, function, contract),
+            _checked(full, function, signature, contract),
             section,
-            reference.of(inspect.signature(function)) if isinstance(reference, complete) else reference,
+            reference.of(signature) if isinstance(reference, complete) else reference,
             tuple(map(qualified, aliases)),
             tuple(cases),
             _TOLERANCE if tolerance is None else float(tolerance),
@@ -241,7 +242,9 @@ def namespace(of: Any, own: Mapping[str, Any]) -> tuple[Callable[[str], Any], Ca
 
 def reshown(namespace: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator of functions that call operators: their arguments are checked, and errors show the call of the function."""
-    return lambda function: _checked(f"{namespace}.{function.__name__}".lstrip("."), function)
+    return lambda function: _checked(
+        f"{namespace}.{function.__name__}".lstrip("."), function, inspect.signature(function), None
+    )
 
 
 def _unknown(name: str) -> str:
@@ -286,16 +289,16 @@ def _annotation(parameter: inspect.Parameter) -> str:
     return re.sub(r"\b[A-Za-z_]\w*\.", "", text)
 
 
-def _checked(name: str, function: Callable[P, R], contract: Contract | None = None) -> Callable[P, R]:
+def _checked(
+    name: str, function: Callable[P, R], signature: inspect.Signature, contract: Contract | None
+) -> Callable[P, R]:
     """``function``, whose errors show the call."""
-    signature = inspect.signature(function)
-    tensors = tensors_of(signature)
-    usual = {p.name: p.default for p in signature.parameters.values()}
-    required = [
-        (p.name, p.kind is p.VAR_POSITIONAL, require)
-        for p in signature.parameters.values()
-        if (require := _requirement(p)) is not None
-    ]
+
+    @functools.cache  # at the first call: of most operators there is none
+    def checks() -> tuple[tuple[str, ...], dict[str, Any], list[tuple[str, bool, Callable[[str, Any], None]]]]:
+        parameters = signature.parameters.values()
+        required = [(p.name, p.kind is p.VAR_POSITIONAL, r) for p in parameters if (r := _requirement(p)) is not None]
+        return tensors_of(signature), {p.name: p.default for p in parameters}, required
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -305,6 +308,7 @@ def _checked(name: str, function: Callable[P, R], contract: Contract | None = No
                 given = signature.bind(*args, **named).arguments
             except TypeError as exc:
                 raise error(str(exc), f"{name}{_without_types(signature)}") from None
+            tensors, usual, required = checks()
             for parameter, are_several, require in required:
                 values = given.get(parameter, ()) if are_several else [given[parameter]] if parameter in given else []
                 for value in values:
