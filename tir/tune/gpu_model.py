@@ -142,7 +142,7 @@ def predict_kernels(
         for part, t in {**terms, "launch": LAUNCH}.items():
             total[part] = total.get(part, 0.0) + t
     try:
-        first = program.history[0].mod if isinstance(program, Schedule) else mod
+        first = program.states[0].program if isinstance(program, Schedule) else mod
         lowest = kernel_roofline(list(first.functions.values()), env.target).seconds
     except ValueError:  # a size that is not a constant
         return None

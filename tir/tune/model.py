@@ -134,7 +134,7 @@ def _current(program: Schedule | PrimFunc) -> PrimFunc:
 
 
 def _unscheduled(program: Schedule | PrimFunc) -> PrimFunc:
-    return program.history[0].mod[program.func_working_on] if isinstance(program, Schedule) else program
+    return program.states[0].program[program.func_working_on] if isinstance(program, Schedule) else program
 
 
 def _of_sizes(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
