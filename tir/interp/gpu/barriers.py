@@ -113,9 +113,7 @@ def named(
     bad = (numbers < 0) | (numbers >= count)
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail(
-            "bounds", f"barrier {numbers[k]} does not exist: there are {count}", site, here[k], "", int(bad.sum())
-        )
+        lanes.fail("bounds", f"barrier {numbers[k]} does not exist: there are {count}", site, here[bad])
         here, numbers, places = here[~bad], numbers[~bad], places[~bad]
     pairs = sorted(set(zip(places.tolist(), numbers.tolist())))
     return [(place, b, here[(places == place) & (numbers == b)]) for place, b in pairs]

@@ -99,7 +99,7 @@ def arrive_remote(lanes: Lanes, act: Any, site: Site, number: Any, rank: Any) ->
     bad = (ranks < 0) | (ranks >= blocks)
     if bad.any():
         text = f"rank {ranks[np.argmax(bad)]} is not one of the {blocks} blocks of the cluster"
-        lanes.fail("bounds", text, site, here[int(np.argmax(bad))], "", int(bad.sum()))
+        lanes.fail("bounds", text, site, here[bad])
         here, ranks = here[~bad], ranks[~bad]
     arrive_at(lanes, here, site, number, ranks)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def require(lanes: Lanes, act: Any, site: Site, condition: Any, message: str) ->
     here = lanes.all if act is None else act
     bad = here[~lanes.spread(condition)[here].astype(bool)]
     if len(bad):
-        lanes.fail("assertion", f"an assertion fails: {message}", site, bad[0], "", len(bad))
+        lanes.fail("assertion", f"an assertion fails: {message}", site, bad)
 
 
 def endless(site: Site, rounds: int) -> None:
@@ -52,15 +53,8 @@ def linear(
             out = here[rows[here]]
             if len(out):
                 value = at[out[0]] if at.ndim == 1 else at[out[0]].tolist()
-                lanes.fail(
-                    "bounds",
-                    f"{site.what} of {view.name} is out of bounds: index {axis} is {value}, and must be "
-                    f"in [0, {extent})",
-                    site,
-                    out[0],
-                    "",
-                    len(out),
-                )
+                where = f"index {axis} is {value}, and must be in [0, {extent})"
+                lanes.fail("bounds", f"{site.what} of {view.name} is out of bounds: {where}", site, out)
                 act = here[~rows[here]]
         total = total + (at[:, None] if wide and at.ndim == 1 else at) * stride
     return total, act
@@ -120,82 +114,30 @@ def _mma(c: Any, e: Call) -> None:
           c.text(a_at), c.pointer(b), c.text(b_at), c.pointer(d), c.text(d_at))  # fmt: skip
 
 
-def _ldmatrix(c: Any, e: Call) -> None:
-    trans, count, _bits, dst, dst_at, src, src_at = e.args
-    kind = e.dtype.element
-    _call(
-        c,
-        matrix.ldmatrix,
-        c.site("read", _name_of(src)),
-        str(bool(number(trans, "ldmatrix's transposition"))),
-        str(number(count, "ldmatrix's number of matrices")),
-        c.pointer(dst, kind),
-        c.text(dst_at),
-        c.pointer(src, kind),
-        c.text(src_at),
-    )
+def _direct(fn: Any, what: str, named: int, *forms: str) -> Any:
+    """An operator that ``fn`` executes, whose accesses are to what the argument of number ``named`` points at. A form for each
+    argument: text, a pointer, one to elements of the operator's type (memory), a string, an integer; or constant, with what it is."""
 
-
-def _mma_fill(c: Any, e: Call) -> None:
-    count, dst, at = e.args
-    _call(
-        c,
-        matrix.mma_fill,
-        c.site("write", _name_of(dst)),
-        str(number(count, "mma_fill's size")),
-        c.pointer(dst),
-        c.text(at),
-    )
-
-
-def _mma_store(c: Any, e: Call) -> None:
-    m, n, dst, src, src_at, stride = e.args
-    _call(
-        c,
-        matrix.mma_store,
-        c.site("write", _name_of(dst)),
-        str(number(m, "m")),
-        str(number(n, "n")),
-        c.pointer(dst),
-        c.pointer(src),
-        c.text(src_at),
-        c.text(stride),
-    )
-
-
-def _wmma(fn: Any, what: str) -> Any:
     def run(c: Any, e: Call) -> None:
-        fragment, m, n, k, index, memory, stride, layout = e.args
+        site = c.site(what, _name_of(e.args[named]))
         _call(
-            c,
-            fn,
-            c.site(what, _name_of(memory)),
-            c.pointer(fragment),
-            str(int(m)),
-            str(int(n)),
-            str(int(k)),
-            c.text(index),
-            c.pointer(memory),
-            c.text(stride),
-            repr(string_arg(layout)),
+            c, fn, site, *(_FORMS[form.split()[0]](c, e, a, form) for form, a in zip(forms, e.args) if form != "none")
         )
 
     return run
 
 
-def _wmma_fill(c: Any, e: Call) -> None:
-    fragment, m, n, k, index, value = e.args
-    _call(
-        c,
-        matrix.wmma_fill,
-        c.site("write", fragment.name),
-        c.pointer(fragment),
-        str(int(m)),
-        str(int(n)),
-        str(int(k)),
-        c.text(index),
-        c.text(value),
-    )
+_FORMS: dict[str, Callable[[Any, Call, Any, str], str]] = {
+    "text": lambda c, e, a, form: c.text(a),
+    "pointer": lambda c, e, a, form: c.pointer(a),
+    "memory": lambda c, e, a, form: c.pointer(a, e.dtype.element),
+    "string": lambda c, e, a, form: repr(string_arg(a)),
+    "integer": lambda c, e, a, form: str(int(a)),
+    "constant": lambda c, e, a, form: str(number(a, form.removeprefix("constant "))),
+    "flag": lambda c, e, a, form: str(bool(number(a, form.removeprefix("flag ")))),
+}
+_FRAGMENT = ("pointer", "integer", "integer", "integer", "text")  # and its shape, and which it is
+_TILE = ("pointer", "text", "string")
 
 
 def _wmma_mma(c: Any, e: Call) -> None:
@@ -209,31 +151,22 @@ def _wmma_mma(c: Any, e: Call) -> None:
 
 
 def _cp_async(c: Any, e: Call) -> None:
-    dst, dst_at, src, src_at, size, *predicate = e.args
-    if number(size, "cp.async's size") not in (4, 8, 16):
+    dst, dst_at, src, src_at, count, *predicate = e.args
+    size = number(count, "cp.async's size")
+    if size not in (4, 8, 16):
         raise RunError(f"cp.async copies 4, 8 or 16 bytes, not {size!r}: `{e!r}`")
-    extra = [c.text(p) for p in predicate[:1]]
     kind = e.dtype.element
-    _call(
-        c,
-        copies.start,
-        c.site("write", _name_of(dst)),
-        c.site("read", _name_of(src)),
-        c.pointer(dst, kind),
-        c.text(dst_at),
-        c.pointer(src, kind),
-        c.text(src_at),
-        str(number(size, "cp.async's size")),
-        *extra,
-    )
+    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind), c.text(dst_at),
+          c.pointer(src, kind), c.text(src_at), str(size), *(c.text(p) for p in predicate[:1]))  # fmt: skip
 
 
-def _commit(c: Any, e: Call) -> None:
-    c.emit(f"{c.helper(copies.commit)}(c, {c.mask})")
+def _ordered(fn: Any) -> Any:
+    """An operator that accesses nothing, and can fail at no place."""
 
+    def run(c: Any, e: Call) -> None:
+        c.emit(f"{c.helper(fn)}({', '.join(['c', c.mask, *map(c.text, e.args)])})")
 
-def _wait_group(c: Any, e: Call) -> None:
-    c.emit(f"{c.helper(copies.wait)}(c, {c.mask}, {c.text(e.args[0])})")
+    return run
 
 
 def _on_barrier(fn: Any) -> Any:
@@ -277,14 +210,6 @@ def _plain(fn: Any, what: str) -> Any:
     return run
 
 
-def _fence_initialised(c: Any, e: Call) -> None:
-    c.emit(f"{c.helper(barriers.fence_initialised)}(c, {c.mask})")
-
-
-def _fence_proxy(c: Any, e: Call) -> None:
-    c.emit(f"{c.helper(engine.fence)}(c, {c.mask})")
-
-
 def _bulk(c: Any, e: Call) -> None:
     _need_barriers(c, e)
     dst, dst_at, src, src_at, size, barrier = e.args
@@ -319,10 +244,6 @@ def _tensor_store(c: Any, e: Call) -> None:
     target, src, src_at, *coordinates = e.args
     _call(c, tensor_maps.store, c.site("write", _name_of(target.args[0])), _tensor_map(c, target), c.pointer(src),
           c.text(src_at), *(c.text(x) for x in coordinates))  # fmt: skip
-
-
-def _commit_stores(c: Any, e: Call) -> None:
-    c.emit(f"{c.helper(engine.commit)}(c, {c.mask})")
 
 
 def _wait_stores(written: bool) -> Any:
@@ -361,16 +282,29 @@ EFFECTS = {
     "tvm_storage_sync": _barrier,
     "print": _print,
     "ptx_mma": _mma,
-    "ptx_ldmatrix": _ldmatrix,
-    "mma_fill": _mma_fill,
-    "mma_store": _mma_store,
-    "tvm_load_matrix_sync": _wmma(matrix.wmma_load, "read"),
-    "tvm_store_matrix_sync": _wmma(matrix.wmma_store, "write"),
-    "tvm_fill_fragment": _wmma_fill,
+    "ptx_ldmatrix": _direct(
+        matrix.ldmatrix,
+        "read",
+        5,
+        "flag ldmatrix's transposition",
+        "constant ldmatrix's number of matrices",
+        "none",
+        "memory",
+        "text",
+        "memory",
+        "text",
+    ),  # fmt: skip
+    "mma_fill": _direct(matrix.mma_fill, "write", 1, "constant mma_fill's size", "pointer", "text"),
+    "mma_store": _direct(
+        matrix.mma_store, "write", 2, "constant m", "constant n", "pointer", "pointer", "text", "text"
+    ),
+    "tvm_load_matrix_sync": _direct(matrix.wmma_load, "read", 5, *_FRAGMENT, *_TILE),
+    "tvm_store_matrix_sync": _direct(matrix.wmma_store, "write", 5, *_FRAGMENT, *_TILE),
+    "tvm_fill_fragment": _direct(matrix.wmma_fill, "write", 0, *_FRAGMENT, "text"),
     "tvm_mma_sync": _wmma_mma,
     "ptx_cp_async": _cp_async,
-    "ptx_commit_group": _commit,
-    "ptx_wait_group": _wait_group,
+    "ptx_commit_group": _ordered(copies.commit),
+    "ptx_wait_group": _ordered(copies.wait),
     "create_barriers": _nothing,
     "ptx_init_barrier_thread_count": _on_barrier(barriers.initialise),
     "ptx_arrive_barrier": _on_barrier(barriers.arrive),
@@ -378,13 +312,13 @@ EFFECTS = {
     "ptx_cp_async_barrier": _on_barrier(barriers.arrive_after_copies),
     "ptx_wait_barrier": _wait_barrier,
     "ptx_arrive_barrier_cluster": _on_barrier(clusters.arrive_remote),
-    "ptx_fence_barrier_init": _fence_initialised,
-    "ptx_fence_proxy_async": _fence_proxy,
+    "ptx_fence_barrier_init": _ordered(barriers.fence_initialised),
+    "ptx_fence_proxy_async": _ordered(engine.fence),
     "ptx_cp_async_bulk": _bulk,
     "ptx_cp_async_bulk_tensor": _tensor_load,
     "ptx_cp_async_bulk_tensor_multicast": _tensor_load,
     "ptx_cp_async_bulk_tensor_store": _tensor_store,
-    "ptx_cp_async_bulk_commit_group": _commit_stores,
+    "ptx_cp_async_bulk_commit_group": _ordered(engine.commit),
     "ptx_cp_async_bulk_wait_group": _wait_stores(True),
     "ptx_cp_async_bulk_wait_group_read": _wait_stores(False),
     "ptx_wgmma": _wgmma,

@@ -147,9 +147,10 @@ class Lanes:
             below *= extent
         return (number // below % extents[which]).astype(np.int32)
 
-    def fail(self, kind: str, message: str, site: Site, at: int, note: str = "", count: int = 1) -> None:
-        """Report a finding about the thread at position ``at``."""
-        self.launch.findings.add(kind, message, (self.launch.access(site, self.stamp[at], note),), count)
+    def fail(self, kind: str, message: str, site: Site, at: Any) -> None:
+        """Report a finding about the thread at position ``at``, or about the first of those of an array, as so many."""
+        first, count = (at[0], len(at)) if np.ndim(at) else (at, 1)
+        self.launch.findings.add(kind, message, (self.launch.access(site, self.stamp[first], ""),), count)
 
     # ------------------------------------------------------------------ barriers
 
@@ -274,25 +275,15 @@ class Lanes:
             unnamed = ~named[np.arange(len(lanes)), lane]
             if unnamed.any():
                 k = int(np.flatnonzero(unnamed)[0])
-                self.fail(
-                    "shuffle",
-                    f"lane {lane[k]} executes a shuffle whose mask 0x{int(mask[k]) & 0xFFFFFFFF:08x} does not name it",
-                    site,
-                    lanes[k],
-                    "",
-                    int(unnamed.sum()),
+                text = (
+                    f"lane {lane[k]} executes a shuffle whose mask 0x{int(mask[k]) & 0xFFFFFFFF:08x} does not name it"
                 )
+                self.fail("shuffle", text, site, lanes[unnamed])
         gone = ~active[warp, source]
         if gone.any() and not absent.any():
             k = int(np.flatnonzero(gone)[0])
-            self.fail(
-                "shuffle",
-                f"a shuffle reads lane {source[k]}, which does not execute it: the value is undefined",
-                site,
-                lanes[k],
-                "",
-                int(gone.sum()),
-            )
+            text = f"a shuffle reads lane {source[k]}, which does not execute it: the value is undefined"
+            self.fail("shuffle", text, site, lanes[gone])
         taken = self.position[warp * 32 + source]
         taken = np.where(taken < 0, lanes, taken)
         result = values.copy()

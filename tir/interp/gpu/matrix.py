@@ -218,26 +218,13 @@ def _tile(
     bad = (base * view.item) % 32 != 0
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail(
-            "alignment",
-            f"{site.what} of a matrix at {view.name}[{base[k]}]: byte offset {base[k] * view.item} "
-            "is not a multiple of 32",
-            site,
-            first[k],
-            "",
-            int(bad.sum()),
-        )
+        offset = f"byte offset {base[k] * view.item} is not a multiple of 32"
+        lanes.fail("alignment", f"{site.what} of a matrix at {view.name}[{base[k]}]: {offset}", site, first[bad])
     bad = (pitch * view.item) % 16 != 0
     if bad.any():
         k = int(np.argmax(bad))
-        lanes.fail(
-            "alignment",
-            f"{site.what} of a matrix with a stride of {pitch[k] * view.item} bytes, which is not a multiple of 16",
-            site,
-            first[k],
-            "",
-            int(bad.sum()),
-        )
+        text = f"a matrix with a stride of {pitch[k] * view.item} bytes, which is not a multiple of 16"
+        lanes.fail("alignment", f"{site.what} of {text}", site, first[bad])
     lead, run = (rows, columns) if by_row else (columns, rows)
     elements = base[:, None, None] + pitch[:, None, None] * np.arange(lead)[:, None] + np.arange(run)
     chunk = min(16 // view.item, run)

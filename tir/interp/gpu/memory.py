@@ -122,21 +122,8 @@ class View:
         return at, act
 
     def _out_of_bounds(self, at: np.ndarray, act: Any, bad: np.ndarray, site: Site) -> tuple[np.ndarray, Any]:
-        lanes = self.lanes
-        here = lanes.all if act is None else act
-        row = bad if bad.ndim == 1 else bad.any(axis=1)
-        k = int(np.argmax(row))
-        value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
-        size = min(self.limit, self.room)
-        lanes.fail(
-            "bounds",
-            f"{site.what} of {self.name}[{value}] is out of bounds: it has {size} elements",
-            site,
-            here[k],
-            "",
-            int(row.sum()),
-        )
-        return at[~row], here[~row]
+        here = self.lanes.all if act is None else act
+        return _inside(self, at, here, bad, min(self.limit, self.room), site)
 
     def of_one(self, index: np.ndarray, lanes: Lanes, thread: int, site: Site, place: int | None = None) -> np.ndarray:
         """Positions in the whole memory of the elements that one thread accesses (in the shared memory of the block
@@ -268,15 +255,9 @@ class View:
             elif not memory.written[granules].all():
                 missing = ~memory.written[granules]
                 k = int(np.argmax(missing))
-                lanes.fail(
-                    "uninitialised",
-                    f"read of {self.element(granules[k] // self.per_granule)}, which nothing has written: "
-                    f"{memory.scope} memory starts undefined",
-                    site,
-                    here[k // each],
-                    "",
-                    len(np.unique(np.flatnonzero(missing) // each)),
-                )
+                what = f"read of {self.element(granules[k] // self.per_granule)}, which nothing has written"
+                threads = here[np.unique(np.flatnonzero(missing) // each)]
+                lanes.fail("uninitialised", f"{what}: {memory.scope} memory starts undefined", site, threads)
                 memory.written[granules] = True
         if memory.races is not None:
             if whole and lanes.clocks is not None:
@@ -319,15 +300,9 @@ class View:
         if bad.any():
             k = int(np.argmax(bad))
             here = self.lanes.all if act is None else act
-            self.lanes.fail(
-                "alignment",
-                f"{site.what} of {at.shape[1]} x {self.dtype} at {self.element(at[k, 0])}: byte offset "
-                f"{int(at[k, 0]) * self.item} is not a multiple of {unit * self.item}",
-                site,
-                here[k],
-                "",
-                int(bad.sum()),
-            )
+            what = f"{site.what} of {at.shape[1]} x {self.dtype} at {self.element(at[k, 0])}"
+            offset = f"byte offset {int(at[k, 0]) * self.item} is not a multiple of {unit * self.item}"
+            self.lanes.fail("alignment", f"{what}: {offset}", site, here[bad])
 
     def _count(self, at: np.ndarray, act: Any, site: Site) -> None:
         if at.ndim == 2:
@@ -377,6 +352,18 @@ class View:
             traffic.useful += cost[1]
 
 
+def _inside(
+    view: View | LocalView, at: np.ndarray, here: np.ndarray, bad: np.ndarray, size: int, site: Site
+) -> tuple[np.ndarray, Any]:
+    """The indices, [n] or [n, v], of the threads ``here`` that have no ``bad`` one, and these threads; the others are a finding."""
+    row = bad if bad.ndim == 1 else bad.any(axis=1)
+    k = int(np.argmax(row))
+    value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
+    text = f"{site.what} of {view.name}[{value}] is out of bounds: it has {size} elements"
+    view.lanes.fail("bounds", text, site, here[row])
+    return at[~row], here[~row]
+
+
 class LocalView:
     """A buffer in a thread's own memory, all of one type: element ``e`` of all threads is row ``e``."""
 
@@ -411,20 +398,7 @@ class LocalView:
         at = np.asarray(index, np.int64)
         at = at[here] if at.ndim else np.broadcast_to(at, (len(here), *at.shape))
         bad = (at < 0) | (at >= self.limit)
-        if bad.any():
-            row = bad if bad.ndim == 1 else bad.any(axis=1)
-            k = int(np.argmax(row))
-            value = at[k] if at.ndim == 1 else at[k][np.argmax(bad[k])]
-            lanes.fail(
-                "bounds",
-                f"{site.what} of {self.name}[{value}] is out of bounds: it has {self.limit} elements",
-                site,
-                here[k],
-                "",
-                int(row.sum()),
-            )
-            at, here = at[~row], here[~row]
-        return at, here
+        return _inside(self, at, here, bad, self.limit, site) if bad.any() else (at, here)
 
     def load(self, index: Any, act: Any, site: Site) -> np.ndarray:
         if self.under_way is not None and self.under_way.any():
@@ -474,14 +448,7 @@ class LocalView:
         )
 
     def _unwritten(self, index: int, here: np.ndarray, site: Site) -> None:
-        self.lanes.fail(
-            "uninitialised",
-            f"read of {self.name}[{index}], which the thread has not written",
-            site,
-            here[0],
-            "",
-            len(here),
-        )
+        self.lanes.fail("uninitialised", f"read of {self.name}[{index}], which the thread has not written", site, here)
         self.written[:, here] = True
 
     def store(self, index: Any, value: Any, act: Any, site: Site) -> None:

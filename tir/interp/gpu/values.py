@@ -450,7 +450,7 @@ def _divisor(lanes: Lanes, b: Any, act: Any, site: Site) -> Any:
     here = lanes.all if act is None else act
     bad = here[each[here]]
     if len(bad):
-        lanes.fail("division", "an integer is divided by zero", site, bad[0], "", len(bad))
+        lanes.fail("division", "an integer is divided by zero", site, bad)
     return np.where(zero, np.ones_like(b), b) if zero.ndim else 1
 
 
