@@ -249,7 +249,7 @@ def test_a_product_with_a_triangular_matrix_has_vectors():
         same(func, target)
 
 
-@pytest.mark.parametrize("floor", [0.0, 1.0], ids=["may be faster", "cannot be faster"])
+@pytest.mark.parametrize("floor", [0.0, 0.7, 1.0], ids=["may be faster", "is near", "cannot be faster"])
 def test_decisions_are_tried_the_other_way_only_where_that_may_be_faster_by_enough(
     floor: float, monkeypatch: pytest.MonkeyPatch
 ):

@@ -23,6 +23,7 @@ TRIES = 3  # decisions of each kind that are tried the other way: the last ones
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
 GROWTH = 1.2  # times the bytes that are read at each call, which padding may add
 LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
+NEAR = 2.0  # times the floor of a program: what takes less than that is not tried the other way, which has never been faster by enough
 
 
 @with_recursion_limit
@@ -84,7 +85,7 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     is less than the likeliest results has to be faster by more than the model errs."""
     best = space.made(begin, likeliest_offer)
     found = predict(best.schedule, space.env)
-    if found is None:
+    if found is None or found.seconds <= NEAR * found.floor:
         return best.schedule
     on_cpu = space.env.target.kind not in GPUS
     left: list[tuple[str, str]] = []
