@@ -159,222 +159,33 @@ uint4 = Value
 uint64 = Value
 uint8 = Value
 void = Value
-bfloat16x2 = Value
-bfloat16x3 = Value
-bfloat16x4 = Value
-bfloat16x8 = Value
-bfloat16x16 = Value
-bfloat16x32 = Value
-bfloat16x64 = Value
-bfloat16x128 = Value
-float16x2 = Value
-float16x3 = Value
-float16x4 = Value
-float16x8 = Value
-float16x16 = Value
-float16x32 = Value
-float16x64 = Value
-float16x128 = Value
-float32x2 = Value
-float32x3 = Value
-float32x4 = Value
-float32x8 = Value
-float32x16 = Value
-float32x32 = Value
-float32x64 = Value
-float32x128 = Value
-float4_e2m1fnx2 = Value
-float4_e2m1fnx3 = Value
-float4_e2m1fnx4 = Value
-float4_e2m1fnx8 = Value
-float4_e2m1fnx16 = Value
-float4_e2m1fnx32 = Value
-float4_e2m1fnx64 = Value
-float4_e2m1fnx128 = Value
-float64x2 = Value
-float64x3 = Value
-float64x4 = Value
-float64x8 = Value
-float64x16 = Value
-float64x32 = Value
-float64x64 = Value
-float64x128 = Value
-float6_e2m3fnx2 = Value
-float6_e2m3fnx3 = Value
-float6_e2m3fnx4 = Value
-float6_e2m3fnx8 = Value
-float6_e2m3fnx16 = Value
-float6_e2m3fnx32 = Value
-float6_e2m3fnx64 = Value
-float6_e2m3fnx128 = Value
-float6_e3m2fnx2 = Value
-float6_e3m2fnx3 = Value
-float6_e3m2fnx4 = Value
-float6_e3m2fnx8 = Value
-float6_e3m2fnx16 = Value
-float6_e3m2fnx32 = Value
-float6_e3m2fnx64 = Value
-float6_e3m2fnx128 = Value
-float8_e3m4x2 = Value
-float8_e3m4x3 = Value
-float8_e3m4x4 = Value
-float8_e3m4x8 = Value
-float8_e3m4x16 = Value
-float8_e3m4x32 = Value
-float8_e3m4x64 = Value
-float8_e3m4x128 = Value
-float8_e4m3x2 = Value
-float8_e4m3x3 = Value
-float8_e4m3x4 = Value
-float8_e4m3x8 = Value
-float8_e4m3x16 = Value
-float8_e4m3x32 = Value
-float8_e4m3x64 = Value
-float8_e4m3x128 = Value
-float8_e4m3b11fnuzx2 = Value
-float8_e4m3b11fnuzx3 = Value
-float8_e4m3b11fnuzx4 = Value
-float8_e4m3b11fnuzx8 = Value
-float8_e4m3b11fnuzx16 = Value
-float8_e4m3b11fnuzx32 = Value
-float8_e4m3b11fnuzx64 = Value
-float8_e4m3b11fnuzx128 = Value
-float8_e4m3fnx2 = Value
-float8_e4m3fnx3 = Value
-float8_e4m3fnx4 = Value
-float8_e4m3fnx8 = Value
-float8_e4m3fnx16 = Value
-float8_e4m3fnx32 = Value
-float8_e4m3fnx64 = Value
-float8_e4m3fnx128 = Value
-float8_e4m3fnuzx2 = Value
-float8_e4m3fnuzx3 = Value
-float8_e4m3fnuzx4 = Value
-float8_e4m3fnuzx8 = Value
-float8_e4m3fnuzx16 = Value
-float8_e4m3fnuzx32 = Value
-float8_e4m3fnuzx64 = Value
-float8_e4m3fnuzx128 = Value
-float8_e5m2x2 = Value
-float8_e5m2x3 = Value
-float8_e5m2x4 = Value
-float8_e5m2x8 = Value
-float8_e5m2x16 = Value
-float8_e5m2x32 = Value
-float8_e5m2x64 = Value
-float8_e5m2x128 = Value
-float8_e5m2fnuzx2 = Value
-float8_e5m2fnuzx3 = Value
-float8_e5m2fnuzx4 = Value
-float8_e5m2fnuzx8 = Value
-float8_e5m2fnuzx16 = Value
-float8_e5m2fnuzx32 = Value
-float8_e5m2fnuzx64 = Value
-float8_e5m2fnuzx128 = Value
-float8_e8m0fnux2 = Value
-float8_e8m0fnux3 = Value
-float8_e8m0fnux4 = Value
-float8_e8m0fnux8 = Value
-float8_e8m0fnux16 = Value
-float8_e8m0fnux32 = Value
-float8_e8m0fnux64 = Value
-float8_e8m0fnux128 = Value
-int16x2 = Value
-int16x3 = Value
-int16x4 = Value
-int16x8 = Value
-int16x16 = Value
-int16x32 = Value
-int16x64 = Value
-int16x128 = Value
-int2x2 = Value
-int2x3 = Value
-int2x4 = Value
-int2x8 = Value
-int2x16 = Value
-int2x32 = Value
-int2x64 = Value
-int2x128 = Value
-int32x2 = Value
-int32x3 = Value
-int32x4 = Value
-int32x8 = Value
-int32x16 = Value
-int32x32 = Value
-int32x64 = Value
-int32x128 = Value
-int4x2 = Value
-int4x3 = Value
-int4x4 = Value
-int4x8 = Value
-int4x16 = Value
-int4x32 = Value
-int4x64 = Value
-int4x128 = Value
-int64x2 = Value
-int64x3 = Value
-int64x4 = Value
-int64x8 = Value
-int64x16 = Value
-int64x32 = Value
-int64x64 = Value
-int64x128 = Value
-int8x2 = Value
-int8x3 = Value
-int8x4 = Value
-int8x8 = Value
-int8x16 = Value
-int8x32 = Value
-int8x64 = Value
-int8x128 = Value
-uint16x2 = Value
-uint16x3 = Value
-uint16x4 = Value
-uint16x8 = Value
-uint16x16 = Value
-uint16x32 = Value
-uint16x64 = Value
-uint16x128 = Value
-uint2x2 = Value
-uint2x3 = Value
-uint2x4 = Value
-uint2x8 = Value
-uint2x16 = Value
-uint2x32 = Value
-uint2x64 = Value
-uint2x128 = Value
-uint32x2 = Value
-uint32x3 = Value
-uint32x4 = Value
-uint32x8 = Value
-uint32x16 = Value
-uint32x32 = Value
-uint32x64 = Value
-uint32x128 = Value
-uint4x2 = Value
-uint4x3 = Value
-uint4x4 = Value
-uint4x8 = Value
-uint4x16 = Value
-uint4x32 = Value
-uint4x64 = Value
-uint4x128 = Value
-uint64x2 = Value
-uint64x3 = Value
-uint64x4 = Value
-uint64x8 = Value
-uint64x16 = Value
-uint64x32 = Value
-uint64x64 = Value
-uint64x128 = Value
-uint8x2 = Value
-uint8x3 = Value
-uint8x4 = Value
-uint8x8 = Value
-uint8x16 = Value
-uint8x32 = Value
-uint8x64 = Value
-uint8x128 = Value
+bfloat16x2 = Value; bfloat16x3 = Value; bfloat16x4 = Value; bfloat16x8 = Value; bfloat16x16 = Value; bfloat16x32 = Value; bfloat16x64 = Value; bfloat16x128 = Value
+float16x2 = Value; float16x3 = Value; float16x4 = Value; float16x8 = Value; float16x16 = Value; float16x32 = Value; float16x64 = Value; float16x128 = Value
+float32x2 = Value; float32x3 = Value; float32x4 = Value; float32x8 = Value; float32x16 = Value; float32x32 = Value; float32x64 = Value; float32x128 = Value
+float4_e2m1fnx2 = Value; float4_e2m1fnx3 = Value; float4_e2m1fnx4 = Value; float4_e2m1fnx8 = Value; float4_e2m1fnx16 = Value; float4_e2m1fnx32 = Value; float4_e2m1fnx64 = Value; float4_e2m1fnx128 = Value
+float64x2 = Value; float64x3 = Value; float64x4 = Value; float64x8 = Value; float64x16 = Value; float64x32 = Value; float64x64 = Value; float64x128 = Value
+float6_e2m3fnx2 = Value; float6_e2m3fnx3 = Value; float6_e2m3fnx4 = Value; float6_e2m3fnx8 = Value; float6_e2m3fnx16 = Value; float6_e2m3fnx32 = Value; float6_e2m3fnx64 = Value; float6_e2m3fnx128 = Value
+float6_e3m2fnx2 = Value; float6_e3m2fnx3 = Value; float6_e3m2fnx4 = Value; float6_e3m2fnx8 = Value; float6_e3m2fnx16 = Value; float6_e3m2fnx32 = Value; float6_e3m2fnx64 = Value; float6_e3m2fnx128 = Value
+float8_e3m4x2 = Value; float8_e3m4x3 = Value; float8_e3m4x4 = Value; float8_e3m4x8 = Value; float8_e3m4x16 = Value; float8_e3m4x32 = Value; float8_e3m4x64 = Value; float8_e3m4x128 = Value
+float8_e4m3x2 = Value; float8_e4m3x3 = Value; float8_e4m3x4 = Value; float8_e4m3x8 = Value; float8_e4m3x16 = Value; float8_e4m3x32 = Value; float8_e4m3x64 = Value; float8_e4m3x128 = Value
+float8_e4m3b11fnuzx2 = Value; float8_e4m3b11fnuzx3 = Value; float8_e4m3b11fnuzx4 = Value; float8_e4m3b11fnuzx8 = Value; float8_e4m3b11fnuzx16 = Value; float8_e4m3b11fnuzx32 = Value; float8_e4m3b11fnuzx64 = Value; float8_e4m3b11fnuzx128 = Value
+float8_e4m3fnx2 = Value; float8_e4m3fnx3 = Value; float8_e4m3fnx4 = Value; float8_e4m3fnx8 = Value; float8_e4m3fnx16 = Value; float8_e4m3fnx32 = Value; float8_e4m3fnx64 = Value; float8_e4m3fnx128 = Value
+float8_e4m3fnuzx2 = Value; float8_e4m3fnuzx3 = Value; float8_e4m3fnuzx4 = Value; float8_e4m3fnuzx8 = Value; float8_e4m3fnuzx16 = Value; float8_e4m3fnuzx32 = Value; float8_e4m3fnuzx64 = Value; float8_e4m3fnuzx128 = Value
+float8_e5m2x2 = Value; float8_e5m2x3 = Value; float8_e5m2x4 = Value; float8_e5m2x8 = Value; float8_e5m2x16 = Value; float8_e5m2x32 = Value; float8_e5m2x64 = Value; float8_e5m2x128 = Value
+float8_e5m2fnuzx2 = Value; float8_e5m2fnuzx3 = Value; float8_e5m2fnuzx4 = Value; float8_e5m2fnuzx8 = Value; float8_e5m2fnuzx16 = Value; float8_e5m2fnuzx32 = Value; float8_e5m2fnuzx64 = Value; float8_e5m2fnuzx128 = Value
+float8_e8m0fnux2 = Value; float8_e8m0fnux3 = Value; float8_e8m0fnux4 = Value; float8_e8m0fnux8 = Value; float8_e8m0fnux16 = Value; float8_e8m0fnux32 = Value; float8_e8m0fnux64 = Value; float8_e8m0fnux128 = Value
+int16x2 = Value; int16x3 = Value; int16x4 = Value; int16x8 = Value; int16x16 = Value; int16x32 = Value; int16x64 = Value; int16x128 = Value
+int2x2 = Value; int2x3 = Value; int2x4 = Value; int2x8 = Value; int2x16 = Value; int2x32 = Value; int2x64 = Value; int2x128 = Value
+int32x2 = Value; int32x3 = Value; int32x4 = Value; int32x8 = Value; int32x16 = Value; int32x32 = Value; int32x64 = Value; int32x128 = Value
+int4x2 = Value; int4x3 = Value; int4x4 = Value; int4x8 = Value; int4x16 = Value; int4x32 = Value; int4x64 = Value; int4x128 = Value
+int64x2 = Value; int64x3 = Value; int64x4 = Value; int64x8 = Value; int64x16 = Value; int64x32 = Value; int64x64 = Value; int64x128 = Value
+int8x2 = Value; int8x3 = Value; int8x4 = Value; int8x8 = Value; int8x16 = Value; int8x32 = Value; int8x64 = Value; int8x128 = Value
+uint16x2 = Value; uint16x3 = Value; uint16x4 = Value; uint16x8 = Value; uint16x16 = Value; uint16x32 = Value; uint16x64 = Value; uint16x128 = Value
+uint2x2 = Value; uint2x3 = Value; uint2x4 = Value; uint2x8 = Value; uint2x16 = Value; uint2x32 = Value; uint2x64 = Value; uint2x128 = Value
+uint32x2 = Value; uint32x3 = Value; uint32x4 = Value; uint32x8 = Value; uint32x16 = Value; uint32x32 = Value; uint32x64 = Value; uint32x128 = Value
+uint4x2 = Value; uint4x3 = Value; uint4x4 = Value; uint4x8 = Value; uint4x16 = Value; uint4x32 = Value; uint4x64 = Value; uint4x128 = Value
+uint64x2 = Value; uint64x3 = Value; uint64x4 = Value; uint64x8 = Value; uint64x16 = Value; uint64x32 = Value; uint64x64 = Value; uint64x128 = Value
+uint8x2 = Value; uint8x3 = Value; uint8x4 = Value; uint8x8 = Value; uint8x16 = Value; uint8x32 = Value; uint8x64 = Value; uint8x128 = Value
 def Add(a: Any, b: Any) -> Value: ...
 def And(a: Any, b: Any) -> Value: ...
 def Assert(condition: Any, message: Any) -> AbstractContextManager[None]: ...

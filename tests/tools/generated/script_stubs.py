@@ -188,7 +188,8 @@ def _types() -> list[str]:
     """Every data type is one class: as an annotation it is what a kernel has, called it makes a constant or a cast."""
     names = [name for name in dir(dialect) if isinstance(getattr(dialect, name), DataType)]
     vectors = [name for name in names if name in SMALL_FLOATS or name[-1].isdigit() and name not in CLASSIC]
-    return [*(f"{n} = Value" for n in names), *(f"{n}x{k} = Value" for n in vectors for k in _LANES[1:])]
+    wide = ["; ".join(f"{n}x{k} = Value" for k in _LANES[1:]) for n in vectors]
+    return [*(f"{n} = Value" for n in names), *wide]
 
 
 def _operator(name: str) -> list[str]:
