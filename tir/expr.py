@@ -524,8 +524,9 @@ def cast(dtype: str, value: ExprLike) -> Expr:
     x = as_expr(value)
     if x.dtype is want:
         return x
-    if x.dtype is VOID or want is VOID:
-        raise TypeError(f"a value of type {x.dtype} cannot be converted to {want}")
+    if x.dtype is VOID or want is VOID or isinstance(x, StringImm):
+        given = "a string" if isinstance(x, StringImm) else f"a value of type {x.dtype}"
+        raise TypeError(f"{given} cannot be converted to {want}")
     if x.dtype.lanes == 1 and want.lanes > 1:
         return Broadcast(cast(want.element, x), want.lanes)
     if isinstance(x, Broadcast) and want.lanes == x.lanes:

@@ -5,6 +5,7 @@ The code generators keep their own spelling tables keyed by these names. ``regis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,7 @@ class Pointer:
     argument at ``stride`` elements from row to row. Without these, any element may be accessed. ``each_thread``: every
     thread makes the access for itself, otherwise a warp makes it together. ``asynchronous``: complete after a wait.
     ``ordered``: an engine beside the threads makes the access, and the program itself orders it, by transaction barriers
-    and groups: a barrier of the block neither begins nor completes it.
+    and groups: a barrier of the block neither begins nor completes it. ``or_value``: a value may stand in its place.
     """
 
     mode: str = "rw"
@@ -40,6 +41,7 @@ class Pointer:
     each_thread: bool = False
     asynchronous: bool = False
     ordered: bool = False
+    or_value: bool = False
 
 
 ANY_ELEMENT = Pointer()
@@ -49,12 +51,12 @@ ANY_ELEMENT = Pointer()
 class Op:
     """An operator.
 
-    ``arity`` None takes any number of arguments. ``effect``: pure (value only), read, write, opaque (order matters).
+    ``arity`` None takes any number of arguments that the ``parameters`` allow (a star: any; a question mark: may be left out). ``effect``: pure (value only), read, write, opaque (order matters).
     ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
     gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one. ``pointers`` has,
     by position, what is done to the memory behind a pointer argument (see :class:`Pointer`); where it says nothing, any
-    element may be read and written. ``takes``: "integers" (and bools), "floats", "numbers" (both, no bools), or
-    "" for operands of any type.
+    element may be read and written. ``takes``: "integers" (and bools), "floats", "numbers" (both, no bools), "values" (all of
+    these), "vectors", or "" for operands of any type.
 
     The rest is for readers: the names of the ``parameters``, a sentence on what the operator computes, and an example, as
     lines after ``>>>`` with what they show (see :mod:`tir.op_table`).
@@ -70,6 +72,28 @@ class Op:
     parameters: tuple[str, ...] = field(default=(), compare=False)
     about: str = field(default="", compare=False)
     example: str = field(default="", compare=False)
+
+    def refused_count(self, count: int) -> str:
+        """Why the operator does not take ``count`` arguments; "" if it does."""
+        least = sum(not p.startswith("*") and not p.endswith("?") for p in self.parameters)
+        open_end = not self.parameters or self.parameters[-1].startswith("*")
+        most = math.inf if open_end else len(self.parameters)
+        if self.arity is not None:
+            least = most = self.arity
+        if least <= count <= most:
+            return ""
+        bound = least if count < least else most
+        how = "" if least == most else "at least " if count < least else "at most "
+        names = f" ({', '.join(self.parameters)})" if len(self.parameters) > 2 else ""
+        return f"{self.name} takes {how}{bound} argument{'s' * (bound != 1)}{names}, got {count}"
+
+    def kinds(self, count: int) -> dict[int, str]:
+        """By position, what kind of operand it takes of ``count``, where not any."""
+        if self.takes:
+            return dict.fromkeys(range(count), self.takes)
+        behind = {p.offset: "integers" for _, p in self.pointers if p.offset is not None}
+        behind |= {at: "pointers" for at, p in self.pointers if not p.or_value}
+        return {at: kind for at, kind in behind.items() if at < count}
 
     def pointer(self, position: int) -> Pointer:
         """What is done to the memory behind the pointer at ``position``."""
@@ -121,21 +145,31 @@ def call(name: str, *args: Any, dtype: str | None = None) -> Call:
     op = OPS.get(name)
     if op is None:
         raise ValueError(f"unknown operator {name!r}{did_you_mean(name, OPS)}")
-    if op.arity is not None and len(args) != op.arity:
-        raise ValueError(f"{name} takes {op.arity} argument{'s' * (op.arity != 1)}, got {len(args)}")
+    if refusal := op.refused_count(len(args)):
+        raise ValueError(refusal)
     operands = tuple(_operand(a) for a in args)
     _check_types(op, operands)
     return Call(name, operands, _result_dtype(op, operands, dtype))
 
 
+_FITS: dict[str, Callable[[DType], bool]] = {
+    "integers": lambda dtype: dtype.is_int or dtype.is_bool,
+    "floats": lambda dtype: dtype.is_float,
+    "numbers": lambda dtype: dtype.is_int or dtype.is_float,
+    "values": lambda dtype: dtype.is_int or dtype.is_float or dtype.is_bool,
+    "vectors": lambda dtype: dtype.lanes > 1,
+    "pointers": lambda dtype: dtype.is_handle,
+}
+
+
 def _check_types(op: Op, operands: tuple[Any, ...]) -> None:
     """Raises ``TypeError`` for an operand of a type that ``op`` does not take."""
-    for x in operands if op.takes else ():
-        given = x.dtype
-        number = given.is_int or given.is_float
-        fits = {"integers": given.is_int or given.is_bool, "floats": given.is_float, "numbers": number}
-        if not fits[op.takes]:
-            raise TypeError(f"{op.name} takes {op.takes}, not {given}: `{x!r}`")
+    for position, kind in op.kinds(len(operands)).items():
+        x = operands[position]
+        if not _FITS[kind](x.dtype) or isinstance(x, StringImm):
+            name = f" as `{op.parameters[position]}`" if not op.takes and op.parameters else ""
+            given = "a string" if isinstance(x, StringImm) else x.dtype
+            raise TypeError(f"{op.name} takes {kind}{name}, not {given}: `{x!r}`")
 
 
 def _operand(value: Any) -> Any:
@@ -330,7 +364,10 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
     "tvm_mma_sync": {0: "rw", 2: "r", 4: "r", 6: "r"},
     "tvm_fill_fragment": {0: "w"},
     "mma_fill": {1: Pointer("w", offset=2)},
-    "ptx_ldg32": {0: Pointer("w", offset=3, bytes=4, each_thread=True), 2: Pointer("r", bytes=4, each_thread=True)},
+    "ptx_ldg32": {
+        0: Pointer("w", offset=3, bytes=4, each_thread=True),
+        2: Pointer("r", bytes=4, each_thread=True, or_value=True),
+    },
 }
 
 

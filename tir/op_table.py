@@ -3,8 +3,8 @@
 A line ``= effect result takes: sentence`` begins a group (the words as in ``tir.op.Op``), and the sentence holds of all of
 it.
 ``tir.op`` registers them, and docstrings of the dialect are made from these lines (``tir.script.tir_operators``). A
-parameter with a star takes any number of arguments. Operators without a sentence have a function of their own in the
-dialect, whose docstring says the same. The examples know ``T`` and the variables that it declares.
+parameter with a star takes any number of arguments, one with a question mark may be left out. Operators without a
+sentence have a function of their own in the dialect, whose docstring says the same. The examples know ``T`` and the variables that it declares.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Row:
 
     @property
     def arity(self) -> int | None:
-        """The number of arguments; None for any."""
-        return None if any(p.startswith("*") for p in self.parameters) else len(self.parameters)
+        """The number of arguments where it is fixed, and None."""
+        return None if any(p.startswith("*") or p.endswith("?") for p in self.parameters) else len(self.parameters)
 
 
 def rows(table: str) -> Iterator[Row]:
@@ -177,7 +177,7 @@ fma(a, b, c): ``a * b + c``, rounded once.
     T.float32(7)
 = pure same numbers
 abs(x):
-= pure bool
+= pure bool values
 isnan(x): Whether a float is no number; false of integers.
     >>> T.isnan(x)
     T.isnan(x)
@@ -187,7 +187,7 @@ isinf(x): Whether a float is infinite; false of integers.
 isfinite(x): Whether a float is neither infinite nor nan; true of integers.
     >>> T.isfinite(x)
     T.isfinite(x)
-= pure same
+= pure same values
 likely(x):
 ldexp(x, n): ``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer.
     >>> T.ldexp(1.5, 3)
@@ -217,7 +217,7 @@ shift_left(x, y): ``x << y``, with zeros from the right; ``y`` is less than the 
 shift_right(x, y): ``x >> y``, with copies of the sign from the left; ``y`` is less than the bits of ``x``.
     >>> T.shift_right(i, 4)
     i >> 4
-= pure given
+= pure given integers
 q_multiply_shift(x, y, q, s) -> same: ``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product.
     >>> T.q_multiply_shift(i, 1395864320, 31, -7)
     T.q_multiply_shift(i, 1395864320, 31, -7)
@@ -236,18 +236,20 @@ tvm_tuple(*items):
 large_uint_imm(low, high): The constant ``high * 2 ** 32 + low``, of a type that holds it.
     >>> T.large_uint_imm(1, 2, dtype="uint64")
     T.large_uint_imm(1, 2, dtype="uint64")
+undef(): Any value at all, for what is never read.
+    >>> T.undef(dtype="float32")
+    T.undef(dtype="float32")
+= pure given vectors
 vectorlow(vector): The first half of the lanes of a vector.
     >>> T.vectorlow(v, dtype="float32x2")
     T.vectorlow(v, dtype="float32x2")
 vectorhigh(vector): The second half of the lanes of a vector.
     >>> T.vectorhigh(v, dtype="float32x2")
     T.vectorhigh(v, dtype="float32x2")
+= pure given values
 vectorcombine(first, second): The lanes of both vectors, one after the other.
     >>> T.vectorcombine(v, v, dtype="float32x8")
     T.vectorcombine(v, v, dtype="float32x8")
-undef(): Any value at all, for what is never read.
-    >>> T.undef(dtype="float32")
-    T.undef(dtype="float32")
 dp4a(a, b, c): ``c`` plus the four products of the bytes of ``a`` and ``b``, vectors of four or words.
     >>> T.dp4a(T.Broadcast(T.int8(1), 4), T.Broadcast(T.int8(2), 4), i, dtype="int32")
     T.dp4a(T.Broadcast(T.int8(1), 4), T.Broadcast(T.int8(2), 4), i, dtype="int32")
@@ -258,16 +260,16 @@ tvm_thread_invariant(x): ``x``, which the program says is the same in every thre
 tvm_warp_activemask(): The threads of the warp that run here, a bit for each, as ``uint32``.
     >>> T.tvm_warp_activemask()
     T.tvm_warp_activemask(dtype="uint32")
-tvm_warp_shuffle(mask, value, lane, *width_and_size): The ``value`` that thread ``lane`` of the warp has.
+tvm_warp_shuffle(mask, value, lane, width, size?): The ``value`` that thread ``lane`` of the warp has.
     >>> T.tvm_warp_shuffle(T.tvm_warp_activemask(), x, 0, 32, 32)
     T.tvm_warp_shuffle(T.tvm_warp_activemask(dtype="uint32"), x, 0, 32, 32, dtype="float32")
-tvm_warp_shuffle_up(mask, value, delta, *width_and_size): The ``value`` of the thread ``delta`` before this one.
+tvm_warp_shuffle_up(mask, value, delta, width, size?): The ``value`` of the thread ``delta`` before this one.
     >>> T.tvm_warp_shuffle_up(T.tvm_warp_activemask(), x, 1, 32, 32)
     T.tvm_warp_shuffle_up(T.tvm_warp_activemask(dtype="uint32"), x, 1, 32, 32, dtype="float32")
-tvm_warp_shuffle_down(mask, value, delta, *width_and_size): The ``value`` of the thread ``delta`` after this one.
+tvm_warp_shuffle_down(mask, value, delta, width, size?): The ``value`` of the thread ``delta`` after this one.
     >>> T.tvm_warp_shuffle_down(T.tvm_warp_activemask(), x, 16, 32, 32)
     T.tvm_warp_shuffle_down(T.tvm_warp_activemask(dtype="uint32"), x, 16, 32, 32, dtype="float32")
-tvm_warp_shuffle_xor(mask, value, bits, *width_and_size): The ``value`` of the thread whose number differs from this
+tvm_warp_shuffle_xor(mask, value, bits, width, size?): The ``value`` of the thread whose number differs from this
     one's in ``bits``.
     >>> T.tvm_warp_shuffle_xor(T.tvm_warp_activemask(), x, 8, 32, 32)
     T.tvm_warp_shuffle_xor(T.tvm_warp_activemask(dtype="uint32"), x, 8, 32, 32, dtype="float32")
@@ -288,7 +290,7 @@ call_spirv_pure_glsl450(number, *args): An instruction of SPIR-V's ``GLSL.std.45
     T.call_spirv_pure_glsl450(31, x, dtype="float32")
 = read given
 address_of(element):
-tvm_access_ptr(type, *data_offset_extent_mask):
+tvm_access_ptr(type, data, offset, extent, mask):
 tensor_map(pointer, dtype, swizzle, *shape_strides_box) -> handle:
 = read given: It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``.
 tvm_struct_get(handle, index, *kind): A field of an array's or an argument's description; the last argument, or the
@@ -301,20 +303,20 @@ call_llvm_intrin(name, *args):
 call_packed(name, *args):
 call_cpacked(name, *args):
 call_global(name, *args):
-ret(*value):
+ret(value?):
 assume(condition):
-prefetch(address, *hints): A hint that the memory at an address is used soon. ``hints``: 0 to read or 1 to write, how
-    long to keep it (0 to 3), 0 for instructions or 1 for data.
+prefetch(address, write?, locality?, data?): A hint that the memory at an address is used soon: 0 to read or 1 to write,
+    how long to keep it (0 to 3), 0 for instructions or 1 for data.
     >>> T.prefetch(A, 0, 3, 1, dtype="void")
     T.prefetch(A, 0, 3, 1)
-tvm_storage_sync(scope, *rest): A barrier: the threads of a block (``"shared"``) or of a warp (``"warp"``) wait for each
+tvm_storage_sync(scope, leads?, blocks?): A barrier: the threads of a block (``"shared"``) or of a warp (``"warp"``) wait for each
     other, and see what the others wrote. CPUs, which have no such threads, do nothing.
     >>> T.tvm_storage_sync("shared")
     T.tvm_storage_sync("shared", dtype="void")
 thread_return(): Leave the kernel in this thread, or the function on a CPU.
     >>> T.thread_return()
     T.thread_return()
-atomic_add(address, value, *rest): Add ``value`` to the element at an address in one piece, also where other iterations
+atomic_add(address, value, order?): Add ``value`` to the element at an address in one piece, also where other iterations
     or threads do; its value is the old one.
     >>> T.atomic_add(A, 1, dtype="int32")
     T.atomic_add(A, 1, dtype="int32")
@@ -328,10 +330,10 @@ tvm_call_packed(name, *args): Call a function that ``tir.register_func`` registe
 tvm_call_cpacked(name, *args): Call a function that ``tir.register_func`` registered, as ``T.call_cpacked``.
     >>> T.tvm_call_cpacked("log", i, dtype="int32")
     T.tvm_call_cpacked("log", i, dtype="int32")
-start_profile_intrinsic(*number): Where a profiler begins to measure; nothing here.
+start_profile_intrinsic(number?): Where a profiler begins to measure; nothing here.
     >>> T.start_profile_intrinsic(1)
     T.start_profile_intrinsic(1)
-end_profile_intrinsic(*number): Where a profiler ends to measure; nothing here.
+end_profile_intrinsic(number?): Where a profiler ends to measure; nothing here.
     >>> T.end_profile_intrinsic(1)
     T.end_profile_intrinsic(1)
 amx_tile_zero(tiles, number): Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros.
@@ -352,29 +354,29 @@ amx_tile_dot(kind, sums, at, left, left_at, right, right_at): Add the product of
     >>> T.amx_tile_dot("bf16", C, 0, A, 0, B, 0)
     T.amx_tile_dot("bf16", C, 0, A, 0, B, 0, dtype="void")
 = opaque given: Kernels have it: CUDA, and the simulator.
-tvm_load_matrix_sync(fragment, m, n, k, *index_pointer_stride_layout): Load wmma fragment ``index`` from a matrix whose
+tvm_load_matrix_sync(fragment, m, n, k, index, pointer, stride, layout): Load wmma fragment ``index`` from a matrix whose
     rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``.
     >>> T.tvm_load_matrix_sync(A, 16, 16, 16, 0, B, 64, "row_major")
     T.tvm_load_matrix_sync(A, 16, 16, 16, 0, B, 64, "row_major")
-tvm_store_matrix_sync(fragment, m, n, k, *index_pointer_stride_layout): Store wmma fragment ``index`` to a matrix whose
+tvm_store_matrix_sync(fragment, m, n, k, index, pointer, stride, layout): Store wmma fragment ``index`` to a matrix whose
     rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``.
     >>> T.tvm_store_matrix_sync(A, 16, 16, 16, 0, B, 64, "row_major")
     T.tvm_store_matrix_sync(A, 16, 16, 16, 0, B, 64, "row_major")
-tvm_fill_fragment(fragment, m, n, k, *index_and_value): Set every element of wmma fragment ``index``.
+tvm_fill_fragment(fragment, m, n, k, index, value): Set every element of wmma fragment ``index``.
     >>> T.tvm_fill_fragment(A, 16, 16, 16, 0, T.float32(0))
     T.tvm_fill_fragment(A, 16, 16, 16, 0, T.float32(0))
-tvm_mma_sync(d, d_index, a, a_index, *b_and_c): ``d = a @ b + c`` of wmma fragments, by the tensor cores of a warp.
+tvm_mma_sync(d, d_index, a, a_index, b, b_index, c, c_index): ``d = a @ b + c`` of wmma fragments, by the tensor cores of a warp.
     >>> T.tvm_mma_sync(C, 0, A, 0, B, 0, C, 0)
     T.tvm_mma_sync(C, 0, A, 0, B, 0, C, 0)
-ptx_mma(shape, a_layout, b_layout, a_type, b_type, c_type, *a_b_c_with_offsets): ``c += a @ b`` of a warp's registers
-    (PTX ``mma.sync``); after the pointers ``a``, ``b``, ``c``, each with an offset in elements, whether to saturate.
+ptx_mma(shape, a_layout, b_layout, a_type, b_type, c_type, a, a_offset, b, b_offset, c, c_offset, saturate?, operator?):
+    ``c += a @ b`` of a warp's registers (PTX ``mma.sync``), with offsets in elements.
     >>> T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", A, 0, B, 0, C, 0, False, dtype="float32")
     T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", A, 0, B, 0, C, 0, False, dtype="float32")
-ptx_ldmatrix(transposed, count, type, *to_and_from): Load 8 x 8 matrices from shared memory into a warp's registers (PTX
-    ``ldmatrix``): the registers and an offset, then the shared memory and an offset, in elements.
+ptx_ldmatrix(transposed, count, type, registers, offset, shared, shared_offset): Load 8 x 8 matrices from shared memory
+    into a warp's registers (PTX ``ldmatrix``), with offsets in elements.
     >>> T.ptx_ldmatrix(False, 4, ".b16", A, 0, B, i, dtype="float16")
     T.ptx_ldmatrix(False, 4, ".b16", A, 0, B, i, dtype="float16")
-ptx_cp_async(shared, offset, memory, from_offset, bytes, *predicate): Begin to copy 4, 8 or 16 bytes from global to
+ptx_cp_async(shared, offset, memory, from_offset, bytes, predicate?): Begin to copy 4, 8 or 16 bytes from global to
     shared memory; zeros where the predicate is false.
     >>> T.ptx_cp_async(A, i, B, i, 16, dtype="float32")
     T.ptx_cp_async(A, i, B, i, 16, dtype="float32")
@@ -384,10 +386,10 @@ ptx_commit_group(): Make the asynchronous copies since the last such call one gr
 ptx_wait_group(count): Wait until at most ``count`` of the newest groups of asynchronous copies are still under way.
     >>> T.ptx_wait_group(0)
     T.ptx_wait_group(0)
-mma_fill(count, registers, *offset): Set the ``count`` elements that a thread holds of an accumulator to zero.
+mma_fill(count, registers, offset): Set the ``count`` elements that a thread holds of an accumulator to zero.
     >>> T.mma_fill(8, C, 0, dtype="float32")
     T.mma_fill(8, C, 0, dtype="float32")
-mma_store(m, n, pointer, *registers_offset_stride): Store a 16 x 16 accumulator of a warp to a matrix whose rows are
+mma_store(m, n, pointer, registers, offset, stride): Store a 16 x 16 accumulator of a warp to a matrix whose rows are
     ``stride`` elements apart.
     >>> T.mma_store(16, 16, A, C, 0, 64, dtype="float32")
     T.mma_store(16, 16, A, C, 0, 64, dtype="float32")
@@ -403,25 +405,19 @@ ptx_arrive_barrier(barrier): Say that this thread has arrived at a barrier.
 ptx_arrive_barrier_expect_tx(barrier, bytes): Arrive at a barrier that also waits for ``bytes`` bytes of bulk copies.
     >>> T.ptx_arrive_barrier_expect_tx(0, 1024)
     T.ptx_arrive_barrier_expect_tx(0, 1024)
-ptx_wait_barrier(barrier, *parity): Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A
+ptx_wait_barrier(barrier, parity?): Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A
     barrier begins in phase 0: of the phase before it, of parity 1, the wait is over at once.
     >>> T.ptx_wait_barrier(0, i % 2)
     T.ptx_wait_barrier(0, i % 2)
 ptx_cp_async_barrier(barrier): Arrive at a barrier once the asynchronous copies of this thread are done.
     >>> T.ptx_cp_async_barrier(0)
     T.ptx_cp_async_barrier(0)
-ptx_cp_async_bulk(shared, offset, memory, from_offset, *bytes_and_barrier): Begin a bulk copy from global to shared
+ptx_cp_async_bulk(shared, offset, memory, from_offset, bytes, barrier): Begin a bulk copy from global to shared
     memory, whose bytes a barrier counts.
     >>> T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
     T.ptx_cp_async_bulk(A, 0, B, 0, 1024, 0, dtype="float32")
 = opaque given: CUDA kernels have it.
-continue_loop(): Go on with the next iteration of the innermost loop.
-    >>> T.continue_loop()
-    T.continue_loop()
-break_loop(): Leave the innermost loop.
-    >>> T.break_loop()
-    T.break_loop()
-ptx_ldg32(register, guard, *address_and_offset): Load 32 bits through the read-only cache; 0 where the guard is false.
+ptx_ldg32(register, guard, address, offset): Load 32 bits through the read-only cache; 0 where the guard is false.
     >>> T.ptx_ldg32(A, i < 8, x, 0)
     T.ptx_ldg32(A, i < 8, x, 0)
 = opaque given: Kernels for sm_90a have it: CUDA, and the simulator.
@@ -525,7 +521,7 @@ tvm_throw_last_error(): Raise the error that the last call left.
 tvm_global_barrier_kinit(): Make the barrier of all blocks of a launch ready.
     >>> T.tvm_global_barrier_kinit()
     T.tvm_global_barrier_kinit()
-tvm_bmma_sync(d, d_index, a, a_index, *b_and_c): As ``T.tvm_mma_sync``, of fragments of single bits.
+tvm_bmma_sync(d, d_index, a, a_index, b, b_index, c, c_index): As ``T.tvm_mma_sync``, of fragments of single bits.
     >>> T.tvm_bmma_sync(C, 0, A, 0, B, 0, C, 0)
     T.tvm_bmma_sync(C, 0, A, 0, B, 0, C, 0)
 ptx_mma_sp(shape, a_layout, b_layout, a_type, b_type, c_type, *a_b_c_and_metadata): As ``T.ptx_mma``, of a sparse ``a``.

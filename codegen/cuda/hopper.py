@@ -13,7 +13,7 @@ from tir.stmt import Allocate
 from tir.visit import walk
 
 from .generator import Generator, op_rule
-from .matrix import TYPE_NAMES, register_set, words, words_at
+from .matrix import TYPE_NAMES, constant, register_set, words, words_at
 from .memory import bare, data_of, element_of, place_of, pointer
 from .prelude import INLINE
 
@@ -42,14 +42,6 @@ def _integer(g: Generator, e: Any) -> str:
     return bare(g.expr(e))
 
 
-def _constant(e: Call, position: int, what: str, g: Generator) -> int:
-    """An argument that the instruction itself holds."""
-    value = getattr(e.args[position], "value", None)
-    if not isinstance(value, int):
-        raise g.error(f"{e.op}: {what} is a constant, not `{e.args[position]!r}`")
-    return int(value)
-
-
 @op_rule(*_PLAIN)
 def _plain(g: Generator, e: Call) -> str:
     return f"{g.need(_PLAIN[e.op])}()"
@@ -57,7 +49,7 @@ def _plain(g: Generator, e: Call) -> str:
 
 @op_rule(*_WITH_COUNT)
 def _with_count(g: Generator, e: Call) -> str:
-    return f"{g.need(_WITH_COUNT[e.op])}<{_constant(e, 0, 'the number of groups', g)}>()"
+    return f"{g.need(_WITH_COUNT[e.op])}<{constant(e, 0, 'the number of groups', g)}>()"
 
 
 # ---------------------------------------------------------------- transaction barriers
@@ -67,7 +59,7 @@ def _with_count(g: Generator, e: Call) -> str:
 def _create_barriers(g: Generator, e: Call) -> str:
     if g.barriers:
         raise g.error(f"create_barriers: the kernel has {g.barriers} barriers already; create all of them at once")
-    g.barriers = _constant(e, 0, "the number of barriers", g)
+    g.barriers = constant(e, 0, "the number of barriers", g)
     if g.barriers < 1:
         raise g.error(f"create_barriers: {g.barriers} barriers; a kernel that has some has one or more")
     g.emit(f"__shared__ alignas(8) unsigned long long barriers[{g.barriers}];")
@@ -208,7 +200,7 @@ def _wgmma(g: Generator, e: Call) -> str:
     sums = n // 4 if d == "f16" else n // 2
     kind, letter = ("float", "f") if d == "f32" else ("unsigned", "r")
     _check_sums(g, e, sums)
-    flags = [_constant(e, p, "whether a matrix is transposed", g) for p in (11, 17)]
+    flags = [constant(e, p, "whether a matrix is transposed", g) for p in (11, 17)]
     if any(flags) and _BITS.get(a) != 16:
         raise g.error(f"ptx_wgmma: only matrices of 16 bits are transposed; the innermost axis of {a} is k")
     left = register_set(sums, 4) if in_registers else f"%{sums}"
@@ -261,7 +253,7 @@ def _operands(g: Generator, e: Call, kind: str, in_registers: bool) -> Iterator[
 def _matrix(g: Generator, e: Call, position: int) -> str:
     """The description of the matrix in shared memory at ``position``."""
     at = _in_shared(g, e, position)
-    swizzle = _constant(e, position + 4, "the swizzle", g)
+    swizzle = constant(e, position + 4, "the swizzle", g)
     if swizzle not in (0, 32, 64, 128):
         raise g.error(f"ptx_wgmma: there is no swizzle of {swizzle} bytes; there are 0, 32, 64, 128")
     leading, stride = (_integer(g, x) for x in e.args[position + 2 : position + 4])
@@ -297,7 +289,7 @@ def _wgmma_fence(g: Generator, e: Call) -> str:
     for var, count, kind in g.sums.get(e, ()):
         name = place_of(g, var).name
         held.append(f"{g.need('hold')}<{count}>({name if kind == 'float' else f'(unsigned*){name}'})")
-    count = "" if fence else f"<{_constant(e, 0, 'the number of groups', g)}>"
+    count = "" if fence else f"<{constant(e, 0, 'the number of groups', g)}>"
     made = f"{g.need('wgmma_fence' if fence else 'wgmma_wait')}{count}()"
     for text in [*held, made] if fence else [made, *held]:
         g.emit(f"{text};")
@@ -325,7 +317,7 @@ def find_registers(g: Generator, body: Any) -> None:
 
 @op_rule("ptx_setmaxnreg")
 def _setmaxnreg(g: Generator, e: Call) -> str:
-    count, more = _constant(e, 0, "the number of registers", g), _constant(e, 1, "whether to have more", g)
+    count, more = constant(e, 0, "the number of registers", g), constant(e, 1, "whether to have more", g)
     if count % 8 or not 24 <= count <= 256:
         raise g.error(f"ptx_setmaxnreg: {count} registers; a multiple of 8 from 24 to 256 is given")
     return f"{g.need('set_registers')}<{count}, {'true' if more else 'false'}>()"

@@ -293,6 +293,14 @@ def words_at(g: Generator, e: Any, offset: Expr, type_: str) -> str:
     return f"({type_}*)({text})" if " " in text and not text.startswith("&") else f"({type_}*){text}"
 
 
+def constant(e: Call, position: int, what: str, g: Generator) -> int:
+    """An argument that the instruction itself holds."""
+    value = getattr(e.args[position], "value", None)
+    if not isinstance(value, int):
+        raise g.error(f"{e.op}: {what} is a constant, not `{e.args[position]!r}`")
+    return int(value)
+
+
 @op_rule("ptx_mma")
 def _mma(g: Generator, e: Call) -> str:
     shape, la, lb, ta, tb, tc, a, a_at, b, b_at, c, c_at, *rest = e.args
@@ -327,9 +335,9 @@ def _mma(g: Generator, e: Call) -> str:
 
 @op_rule("ptx_ldmatrix")
 def _ldmatrix(g: Generator, e: Call) -> str:
-    trans, number, kind, target, target_at, source, source_at = e.args
-    count = int(number)
-    flag = ".trans" if int(trans) else ""
+    _, _, kind, target, target_at, source, source_at = e.args
+    flag = ".trans" if constant(e, 0, "whether matrices are transposed", g) else ""
+    count = constant(e, 1, "the number of matrices", g)
     text = f"ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared{string_arg(kind)} {register_set(0, count)}, [%{count}]"
     function = inline(
         g,
@@ -355,9 +363,10 @@ def _mma_fill(g: Generator, e: Call) -> str:
 def _mma_store(g: Generator, e: Call) -> str:
     """Accumulators of m16n16 (two m16n8 side by side): a lane holds rows lane / 4 and lane / 4 + 8, from column
     2 (lane % 4) on."""
-    m, n, target, source, at, stride = e.args
-    if (int(m), int(n)) != (16, 16):
-        raise g.error(f"mma_store: accumulators of 16 x 16 are stored, not {int(m)} x {int(n)}")
+    _, _, target, source, at, stride = e.args
+    m, n = (constant(e, position, "the shape", g) for position in (0, 1))
+    if (m, n) != (16, 16):
+        raise g.error(f"mma_store: accumulators of 16 x 16 are stored, not {m} x {n}")
     element = element_of(g, target)
     declare_type(g, element)
     # a lane's columns are adjacent: one access if they are known to be aligned
@@ -376,8 +385,8 @@ def _mma_store(g: Generator, e: Call) -> str:
 @op_rule("ptx_cp_async")
 def _cp_async(g: Generator, e: Call) -> str:
     """Copy ``bytes`` bytes from global to shared memory; zeros if the predicate is false."""
-    target, target_at, source, source_at, size, *predicate = e.args
-    count = int(size)
+    target, target_at, source, source_at, _, *predicate = e.args
+    count = constant(e, 4, "the number of bytes", g)
     if count not in (4, 8, 16):
         raise g.error(f"ptx_cp_async: copies 4, 8 or 16 bytes, not {count}")
     place = place_of(g, data_of(source))

@@ -139,3 +139,48 @@ def test_constants_that_leave_their_type_are_computed_at_run_time(value, dtype):
 def test_a_float_without_signs_is_not_negated():
     with pytest.raises(ValueError, match="constant -1.0 does not fit float8_e8m0fnu"):
         -T.float8_e8m0fnu(1)
+
+
+@pytest.mark.parametrize(
+    "call, reason",
+    [
+        ('T.ptx_ldmatrix(False, 4, ".b16", A.data, 0, B.data)',
+         "ptx_ldmatrix takes 7 arguments .transposed, count, type, registers.*, got 6"),
+        ('T.ptx_cp_async(A.data, 0, B.data, 0)', "ptx_cp_async takes at least 5 arguments .*, got 4"),
+        ("T.atomic_add(A.data, 1, 2, 3)", "atomic_add takes at most 3 arguments .*, got 4"),
+        ("T.tvm_warp_shuffle(1, 2)", "tvm_warp_shuffle takes at least 4 arguments .*, got 2"),
+        ("T.call_packed()", "call_packed takes at least 1 argument, got 0"),
+        ("T.tvm_storage_sync()", "tvm_storage_sync takes at least 1 argument"),
+        ("T.ptx_cp_async(A[0], 0, B.data, 0, 16)", "ptx_cp_async takes pointers as `shared`, not int32: `A.0.`"),
+        ("T.ptx_cp_async(A.data, 0, B.data, 0.5, 16)", "ptx_cp_async takes integers as `from_offset`, not float32"),
+        ('T.exp("x")', "a string cannot be converted to float32"),
+        ("T.isnan(A.data)", "isnan takes values, not handle"),
+        ("T.vectorlow(A[0], dtype='int32')", "vectorlow takes vectors, not int32"),
+    ],
+)  # fmt: skip
+def test_calls_with_other_arguments_than_the_operator_has(call, reason):
+    with pytest.raises(ParseError, match=reason):
+        tir.script.parse(
+            '@T.prim_func\ndef f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):\n    T.evaluate('
+            + call
+            + ")\n"
+        )
+
+
+@pytest.mark.parametrize("target", ["cuda-sim", "cuda -arch=sm_80"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'T.ptx_cp_async("int32", S.data, 0, A.data, 0, n)',
+        'T.ptx_ldmatrix(False, n, ".b16", L.data, 0, S.data, 0, dtype="float16")',
+    ],
+)
+def test_what_an_instruction_holds_is_a_constant(target, call):
+    program = tir.script.parse(
+        "@T.prim_func\ndef f(A: T.Buffer((32,), 'int32'), n: T.int32):\n    tx = T.launch_thread('threadIdx.x', 32)\n"
+        "    S = T.alloc_buffer((32,), 'int32', scope='shared')\n    L = T.alloc_buffer((8,), 'int32', scope='local')\n"
+        f"    {call}\n"
+    )
+    with pytest.raises(tir.TirError, match="constant, not `n`"):
+        module = tir.build(program, target)
+        module(np.zeros(32, "int32"), 4)

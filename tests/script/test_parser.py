@@ -372,7 +372,7 @@ def test_if_elif_else_and_python_conditions():
         ("~n", E.Call, "int32"),
         ("T.shift_right(n, 1)", E.Call, "int32"),
         ("T.popcount(n)", E.Call, "int32"),
-        ("T.ptx_mma('float32', 'm8n8k4', n)", E.Call, "float32"),
+        ("T.tvm_storage_sync('float32', 'm8n8k4', n)", E.Call, "float32"),
         ("T.ceildiv(n, 4)", E.FloorDiv, "int32"),
         ("sum([n, 1, 2])", E.Add, "int32"),
         ("[n + i for i in range(3)][2]", E.Add, "int32"),

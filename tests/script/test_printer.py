@@ -156,29 +156,33 @@ def test_casts_that_would_fold():
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_every_operator(name):
     op = OPS[name]
-    count = 2 if op.arity is None else op.arity
-    x, i, b = e.Var("x", F32), N, e.Var("b", DType("bool"))
+    count = next(n for n in range(20) if not op.refused_count(n))
+    x, i, b, v, p = (e.Var(n, DType(t)) for n, t in zip("xibvp", ("float32", "int32", "bool", "float32x4", "handle")))
+    typed = {"floats": x, "integers": i, "numbers": x, "values": i, "vectors": v, "pointers": p}
     results = ["float32", "handle", "void", "int32x4"] if op.result == "given" else [None]
-    for args in ([x] * count, [i] * count, [e.StringImm("float32"), *[i] * (count - 1)][:count]):
+    for first in (x, i, e.StringImm("float32")):
+        args = [typed.get(op.kinds(count).get(at), i if at else first) for at in range(count)]
         if name == "if_then_else":
             args = [b, x, x]
         elif name == "assume":
             args = [b]
         elif name == "tensor_map":  # T reads a whole description only
             args = [args[0], e.StringImm("float32"), *[e.IntImm(8)] * 4]
-        if args and not args[0].dtype.is_float and op.result == "same" and args[0].dtype.is_handle:
-            continue
-        if (
-            op.takes
-            and op.takes != "numbers"
-            and (args[0].dtype.is_float is not (op.takes == "floats") or args[0].dtype.is_handle)
-        ):
-            with pytest.raises(TypeError, match=f"{name} takes {op.takes}, not {args[0].dtype}"):
-                call(name, *args)
-            continue
+        elif name == "tvm_access_ptr":
+            args = [call("type_annotation", dtype="float32"), p, i, i, i]
         for dtype in results:
             made = call(name, *args, dtype="float32" if name == "if_then_else" else dtype)
-            check(func(s.Evaluate(made), scalars=(x, i, b)))
+            check(func(s.Evaluate(made), scalars=(x, i, b, v, p)))
+
+
+@pytest.mark.parametrize("name", sorted(n for n, op in OPS.items() if op.kinds(1)))
+def test_every_operator_refuses_operands_of_other_kinds(name):
+    count = next(n for n in range(20) if not OPS[name].refused_count(n))
+    for at in OPS[name].kinds(count):
+        args = [N] * count
+        args[at] = e.StringImm("text")
+        with pytest.raises(TypeError, match=f"{name} takes "):
+            call(name, *args)
 
 
 # ---------------------------------------------------------------- names and strings

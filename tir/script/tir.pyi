@@ -244,13 +244,13 @@ def amx_tile_zero(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value
     """Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def any(*conditions: Any) -> Value: ...
 def anylist_getitem(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """An element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """An element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def anylist_resetitem(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Clear an element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Clear an element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def anylist_setitem_call_cpacked(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The same, by the function's symbol. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """The same, by the function's symbol. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def anylist_setitem_call_packed(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set an element of a list to what a packed function returns. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Set an element of a list to what a packed function returns. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def asin(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The angle in radians, from -pi/2 to pi/2, whose sine is ``x``; nan outside of -1 to 1. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def asinh(x: _Operand, /, *, dtype: Any = ...) -> Value:
@@ -263,7 +263,7 @@ def atan2(y: _Operand, x: _Operand, /, *, dtype: Any = ...) -> Value:
 def atanh(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The inverse of ``tanh``; nan outside of -1 to 1. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def atomic_add(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Add ``value`` to the element at an address in one piece, also where other iterations or threads do; its value is the old one. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Add ``value`` to the element at an address in one piece, also where other iterations or threads do; its value is the old one. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def attr(node: Any, attr_key: str | None = ..., value: Any = ...) -> AbstractContextManager[None]: ...
 def bind(value: Any, type_annotation: Any = ..., *, var: Any = ...) -> Scoped: ...
 def bitwise_and(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
@@ -276,8 +276,6 @@ def bitwise_xor(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: A
     """The bits that differ, ``x ^ y``; operands of two types become the wider one. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers."""
 def block(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]: ...
 def block_attr(attrs: dict[str, Any]) -> None: ...
-def break_loop(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Leave the innermost loop. CUDA kernels have it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def broadcast(value: Any, lanes: Any) -> Value: ...
 def buffer_decl(shape: Any, dtype: Any = ..., **options: Any) -> Buffer: ...
 def buffer_store(buffer: Any, value: Any, indices: Any) -> None: ...
@@ -290,7 +288,7 @@ def call_llvm_pure_intrin(*args: Any, dtype: Any = ...) -> Value: ...
 def call_packed(*args: Any, dtype: Any = ...) -> Value: ...
 def call_pure_extern(*args: Any, dtype: Any = ...) -> Value: ...
 def call_spirv_pure_glsl450(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """An instruction of SPIR-V's ``GLSL.std.450`` by its number. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A value: ``dtype=`` says of which type, without it ``void``."""
+    """An instruction of SPIR-V's ``GLSL.std.450`` by its number. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def cast(value: Any, dtype: Any = ...) -> Value: ...
 def ceil(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The least whole number that is not below ``x``, as a float. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
@@ -299,8 +297,6 @@ def clip(x: Any, low: Any, high: Any) -> Value: ...
 def clz(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The number of zeros before the first 1 in the bits of ``x``: 29 for 7 as ``int32``, 32 for 0. The result is ``int32``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers."""
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> CommReducer: ...
-def continue_loop(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Go on with the next iteration of the innermost loop. CUDA kernels have it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def copysign(x: _Operand, y: _Operand, /, *, dtype: Any = ...) -> Value:
     """The magnitude of ``x`` with the sign of ``y``. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def cos(x: _Operand, /, *, dtype: Any = ...) -> Value:
@@ -320,9 +316,9 @@ def dma_start_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Val
 def dma_wait(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait for copies by the DMA engine of a Hexagon. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def dp4a(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``c`` plus the four products of the bytes of ``a`` and ``b``, vectors of four or words. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """``c`` plus the four products of the bytes of ``a`` and ``b``, vectors of four or words. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def end_profile_intrinsic(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Where a profiler ends to measure; nothing here. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Where a profiler ends to measure; nothing here. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def env_thread(thread_tag: str, dtype: Any = ...) -> Value: ...
 def erf(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t * t)`` from 0 to ``x``. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
@@ -360,18 +356,18 @@ def indexmod(a: Any, b: Any, *_span: Any) -> Value: ...
 def infinity(dtype: Any) -> Value: ...
 def init() -> AbstractContextManager[None]: ...
 def isfinite(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Whether a float is neither infinite nor nan; true of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments."""
+    """Whether a float is neither infinite nor nan; true of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def isinf(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Whether a float is infinite; false of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments."""
+    """Whether a float is infinite; false of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def isnan(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Whether a float is no number; false of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments."""
+    """Whether a float is no number; false of integers. The result is ``bool``, a lane for each of the operand. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def isnullptr(pointer: Any) -> Value: ...
 def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = ...) -> IterVar: ...
 def large_uint_imm(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The constant ``high * 2 ** 32 + low``, of a type that holds it. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def launch_thread(thread: Any, extent: Any) -> Scoped: ...
 def ldexp(x: _Operand, n: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments."""
+    """``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def likely(condition: Any, *, dtype: Any = ...) -> Value: ...
 def llvm_lookup_intrinsic_id(name: str) -> str: ...
 def log(x: _Operand, /, *, dtype: Any = ...) -> Value:
@@ -392,15 +388,15 @@ def max_value(dtype: Any) -> Value: ...
 def min(a: Any, b: Any, *_span: Any) -> Value: ...
 def min_value(dtype: Any) -> Value: ...
 def mma_fill(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set the ``count`` elements that a thread holds of an accumulator to zero. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Set the ``count`` elements that a thread holds of an accumulator to zero. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def mma_fill_legacy(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """An older form of ``T.mma_fill``, with its arguments in another order. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """An older form of ``T.mma_fill``, with its arguments in another order. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def mma_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Store a 16 x 16 accumulator of a warp to a matrix whose rows are ``stride`` elements apart. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Store a 16 x 16 accumulator of a warp to a matrix whose rows are ``stride`` elements apart. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def mma_store_legacy(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """An older form of ``T.mma_store``, with its arguments in another order. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """An older form of ``T.mma_store``, with its arguments in another order. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def nd_mem_alloc_with_scope(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Memory of several axes in a scope of the runtime. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Memory of several axes in a scope of the runtime. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def nearbyint(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The nearest whole number, halves to the even one, as a float. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def nextafter(x: _Operand, y: _Operand, /, *, dtype: Any = ...) -> Value:
@@ -411,7 +407,7 @@ def popcount(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Val
 def pow(x: Any, y: Any) -> Value: ...
 def power(x: Any, y: Any) -> Value: ...
 def prefetch(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A hint that the memory at an address is used soon. ``hints``: 0 to read or 1 to write, how long to keep it (0 to 3), 0 for instructions or 1 for data. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """A hint that the memory at an address is used soon: 0 to read or 1 to write, how long to keep it (0 to 3), 0 for instructions or 1 for data. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def print(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Print numbers and strings, separated by blanks, and end the line. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def ptr(dtype: Any, storage_scope: str = ...) -> Value: ...
@@ -428,19 +424,19 @@ def ptx_cluster_wait(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Va
 def ptx_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Make the asynchronous copies since the last such call one group. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Begin to copy 4, 8 or 16 bytes from global to shared memory; zeros where the predicate is false. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Begin to copy 4, 8 or 16 bytes from global to shared memory; zeros where the predicate is false. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Arrive at a barrier once the asynchronous copies of this thread are done. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Begin a bulk copy from global to shared memory, whose bytes a barrier counts. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Begin a bulk copy from global to shared memory, whose bytes a barrier counts. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_commit_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Make the bulk stores of this thread since the last such call one group. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_tensor(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Begin to copy the box of ``T.tensor_map`` at ``coordinates`` (an index for each axis) to shared memory, zeros for elements out of bounds; a barrier counts the bytes of the box. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Begin to copy the box of ``T.tensor_map`` at ``coordinates`` (an index for each axis) to shared memory, zeros for elements out of bounds; a barrier counts the bytes of the box. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_tensor_multicast(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """As ``T.ptx_cp_async_bulk_tensor``, to the same place in every block of the cluster that has a bit in ``mask``; the barrier of each counts the bytes. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """As ``T.ptx_cp_async_bulk_tensor``, to the same place in every block of the cluster that has a bit in ``mask``; the barrier of each counts the bytes. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_tensor_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Begin to copy shared memory to the box of ``T.tensor_map`` at ``coordinates``, but for elements out of bounds. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Begin to copy shared memory to the box of ``T.tensor_map`` at ``coordinates``, but for elements out of bounds. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until at most ``count`` of the newest groups of bulk stores of this thread are under way. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_cp_async_bulk_wait_group_read(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
@@ -452,17 +448,17 @@ def ptx_fence_proxy_async(*args: Any, dtype: Any = ..., annotations: Any = ...) 
 def ptx_init_barrier_thread_count(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Set how many threads a barrier waits for. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_ldg32(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Load 32 bits through the read-only cache; 0 where the guard is false. CUDA kernels have it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Load 32 bits through the read-only cache; 0 where the guard is false. CUDA kernels have it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_ldmatrix(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Load 8 x 8 matrices from shared memory into a warp's registers (PTX ``ldmatrix``): the registers and an offset, then the shared memory and an offset, in elements. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Load 8 x 8 matrices from shared memory into a warp's registers (PTX ``ldmatrix``), with offsets in elements. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_mma(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``c += a @ b`` of a warp's registers (PTX ``mma.sync``); after the pointers ``a``, ``b``, ``c``, each with an offset in elements, whether to saturate. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """``c += a @ b`` of a warp's registers (PTX ``mma.sync``), with offsets in elements. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_mma_sp(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """As ``T.ptx_mma``, of a sparse ``a``. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """As ``T.ptx_mma``, of a sparse ``a``. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_setmaxnreg(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Give each thread of this warpgroup ``count`` registers: more than it has (``increase`` is 1), or fewer (0), which others may then take. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_wait_barrier(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A barrier begins in phase 0: of the phase before it, of parity 1, the wait is over at once. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Wait until the phase of this parity (0, or ``parity``) of a barrier is complete. A barrier begins in phase 0: of the phase before it, of parity 1, the wait is over at once. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until at most ``count`` of the newest groups of asynchronous copies are still under way. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def ptx_wgmma(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
@@ -474,7 +470,7 @@ def ptx_wgmma_fence(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Val
 def ptx_wgmma_wait_group(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Wait until at most ``count`` of the newest groups of products are under way; only then are the registers of the others known, and the shared memory that they read may change. Kernels for sm_90a have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def q_multiply_shift(x: _Operand, y: _Operand, q: _Operand, s: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments."""
+    """``x * y * 2 ** (s - q)`` in 64 bits, rounded, halves up: a fixed-point product. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers."""
 def q_multiply_shift_per_axis(x: _Operand, y: _Operand, left: _Operand, right: _Operand, q: _Operand, is_left: _Operand, is_right: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """A fixed-point product with the shifts of each channel. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments."""
 def ramp(base: Any, stride: Any, lanes: Any) -> Value: ...
@@ -491,13 +487,13 @@ def rsqrt(x: _Operand, /, *, dtype: Any = ...) -> Value:
 def sblock(name: str = ..., no_realize: builtins.bool = ...) -> AbstractContextManager[None]: ...
 def sblock_alloc_buffer(shape: Any, dtype: Any = ..., data: Any = ..., strides: Any = ..., elem_offset: Any = ..., scope: str = ..., align: Any = ..., offset_factor: Any = ..., buffer_type: str = ..., axis_separators: Any = ..., annotations: Any = ...) -> Buffer: ...
 def sblock_attr(attrs: dict[str, Any]) -> None: ...
-def serial(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
+def serial(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., unroll: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def shift_left(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``x << y``, with zeros from the right; ``y`` is less than the bits of ``x``. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers."""
 def shift_right(x: _Operand, y: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
     """``x >> y``, with copies of the sign from the left; ``y`` is less than the bits of ``x``. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers."""
 def shift_right_rounding(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``x >> shift``, rounded. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result has the type of the first operand, lane by lane for vectors."""
+    """``x >> shift``, rounded. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments."""
 def sigmoid(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """``1 / (1 + exp(-x))``. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def simdgroup_load(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
@@ -513,7 +509,7 @@ def sinh(x: _Operand, /, *, dtype: Any = ...) -> Value:
 def sqrt(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The square root; nan below 0. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def start_profile_intrinsic(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Where a profiler begins to measure; nothing here. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Where a profiler begins to measure; nothing here. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tan(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The tangent of an angle in radians. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def tanh(x: _Operand, /, *, dtype: Any = ...) -> Value:
@@ -521,9 +517,9 @@ def tanh(x: _Operand, /, *, dtype: Any = ...) -> Value:
 def target(spec: Any, host: Any = ...) -> Any: ...
 def tensor_map(pointer: Any, *description: Any, dtype: Any = ..., **of_buffer: Any) -> Value: ...
 def texture2d_load(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Load from a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Load from a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def texture2d_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Store to a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Store to a texture of OpenCL. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def thread_binding(start: Any, stop: Any = ..., thread: str = ..., *, annotations: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def thread_return(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Leave the kernel in this thread, or the function on a CPU. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
@@ -533,60 +529,60 @@ def truncdiv(a: Any, b: Any, *_span: Any) -> Value: ...
 def truncmod(a: Any, b: Any, *_span: Any) -> Value: ...
 def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any, *, dtype: Any = ...) -> Value: ...
 def tvm_bmma_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """As ``T.tvm_mma_sync``, of fragments of single bits. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """As ``T.tvm_mma_sync``, of fragments of single bits. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_call_cpacked(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Call a function that ``tir.register_func`` registered, as ``T.call_cpacked``. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Call a function that ``tir.register_func`` registered, as ``T.call_cpacked``. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_call_cpacked_lowered(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A call of a packed function by its symbol, its arguments on a stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """A call of a packed function by its symbol, its arguments on a stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_call_packed(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Call a function that ``tir.register_func`` registered, as ``T.call_packed``. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Call a function that ``tir.register_func`` registered, as ``T.call_packed``. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_call_packed_lowered(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A call of a packed function, its arguments on a stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """A call of a packed function, its arguments on a stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_call_trace_packed(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A call of a packed function that traces a value. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """A call of a packed function that traces a value. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_check_return(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """A check of what an external function returned. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def tvm_context_id(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The number of the device that the host works with. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_fill_fragment(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set every element of wmma fragment ``index``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Set every element of wmma fragment ``index``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_global_barrier_kinit(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Make the barrier of all blocks of a launch ready. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_load_matrix_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Load wmma fragment ``index`` from a matrix whose rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Load wmma fragment ``index`` from a matrix whose rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_mma_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``d = a @ b + c`` of wmma fragments, by the tensor cores of a warp. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """``d = a @ b + c`` of wmma fragments, by the tensor cores of a warp. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_stack_alloca(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Memory on the stack for ``count`` shapes, arrays or arguments. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result is ``handle``."""
+    """Memory on the stack for ``count`` shapes, arrays or arguments. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result is ``handle``. Raises ``ValueError`` for another number of arguments."""
 def tvm_stack_make_array(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The description of an array on the stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result is ``handle``."""
+    """The description of an array on the stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result is ``handle``. Raises ``ValueError`` for another number of arguments."""
 def tvm_stack_make_shape(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """A shape on the stack. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. The result is ``handle``."""
 def tvm_storage_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A barrier: the threads of a block (``"shared"``) or of a warp (``"warp"``) wait for each other, and see what the others wrote. CPUs, which have no such threads, do nothing. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """A barrier: the threads of a block (``"shared"``) or of a warp (``"warp"``) wait for each other, and see what the others wrote. CPUs, which have no such threads, do nothing. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_store_matrix_sync(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Store wmma fragment ``index`` to a matrix whose rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Store wmma fragment ``index`` to a matrix whose rows are ``stride`` elements apart, ``"row_major"`` or ``"col_major"``. Kernels have it: CUDA, and the simulator. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_struct_get(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """A field of an array's or an argument's description; the last argument, or the first, is its type. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A value: ``dtype=`` says of which type, without it ``void``."""
+    """A field of an array's or an argument's description; the last argument, or the first, is its type. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_struct_set(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set a field of an array's or an argument's description. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Set a field of an array's or an argument's description. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_thread_allreduce(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Reduce ``value`` over the threads of the given axes; each gets the total in ``result``. A pass lowers it before code is generated. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
+    """Reduce ``value`` over the threads of the given axes; each gets the total in ``result``. A pass lowers it before code is generated. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_thread_invariant(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``x``, which the program says is the same in every thread. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """``x``, which the program says is the same in every thread. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def tvm_throw_last_error(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Raise the error that the last call left. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
 def tvm_tuple(*items: Any) -> Value: ...
 def tvm_warp_activemask(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """The threads of the warp that run here, a bit for each, as ``uint32``. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments. Raises ``ValueError`` for another number of arguments."""
 def tvm_warp_shuffle(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The ``value`` that thread ``lane`` of the warp has. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments."""
+    """The ``value`` that thread ``lane`` of the warp has. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments. Raises ``ValueError`` for another number of arguments."""
 def tvm_warp_shuffle_down(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The ``value`` of the thread ``delta`` after this one. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments."""
+    """The ``value`` of the thread ``delta`` after this one. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments. Raises ``ValueError`` for another number of arguments."""
 def tvm_warp_shuffle_up(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The ``value`` of the thread ``delta`` before this one. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments."""
+    """The ``value`` of the thread ``delta`` before this one. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments. Raises ``ValueError`` for another number of arguments."""
 def tvm_warp_shuffle_xor(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The ``value`` of the thread whose number differs from this one's in ``bits``. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments."""
+    """The ``value`` of the thread whose number differs from this one's in ``bits``. Kernels have it: CUDA, and the simulator. The type of the result follows from the arguments. Raises ``ValueError`` for another number of arguments."""
 def type_annotation(dtype: Any) -> Value: ...
 def undef(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Any value at all, for what is never read. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
@@ -594,14 +590,14 @@ def unroll(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = .
 def unrolled(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def var(dtype: Any, name: str = ...) -> Value: ...
 def vectorcombine(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The lanes of both vectors, one after the other. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """The lanes of both vectors, one after the other. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
 def vectorhigh(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The second half of the lanes of a vector. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """The second half of the lanes of a vector. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no vectors."""
 def vectorized(start: Any, stop: Any = ..., *, annotations: Any = ..., step: Any = ..., private: Any = ...) -> Iterable[Any]: ...
 def vectorload(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Load a vector of a scalable type. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def vectorlow(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The first half of the lanes of a vector. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """The first half of the lanes of a vector. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no vectors."""
 def vectorstore(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """Store a vector of a scalable type. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def where(predicate: Any) -> None: ...

@@ -75,7 +75,9 @@ def signature(entry: Op) -> inspect.Signature:
     unnamed = ["*args"] if entry.arity is None else [f"x{k}" for k in range(entry.arity)]
     made = [
         inspect.Parameter(
-            p.lstrip("*"), inspect.Parameter.VAR_POSITIONAL if p.startswith("*") else inspect.Parameter.POSITIONAL_ONLY
+            p.strip("*?"),
+            inspect.Parameter.VAR_POSITIONAL if p.startswith("*") else inspect.Parameter.POSITIONAL_ONLY,
+            default=None if p.endswith("?") else inspect.Parameter.empty,
         )
         for p in entry.parameters or unnamed
     ]
@@ -109,7 +111,8 @@ def _returned(entry: Op) -> str:
 
 
 def _raised(entry: Op) -> str:
-    number = "" if entry.arity is None else "``ValueError`` for another number of arguments"
+    any_number = entry.parameters[:1] and entry.parameters[0].startswith("*")
+    number = "" if any_number else "``ValueError`` for another number of arguments"
     kind = f"``TypeError`` for operands that are no {entry.takes}" if entry.takes and entry.name not in FLOAT else ""
     return f"Raises {' and '.join(filter(None, (number, kind)))}." if number or kind else ""
 

@@ -116,7 +116,7 @@ def _mma(c: Any, e: Call) -> None:
 
 def _direct(fn: Any, what: str, named: int, *forms: str) -> Any:
     """An operator that ``fn`` executes, whose accesses are to what the argument of number ``named`` points at. A form for each
-    argument: text, a pointer, one to elements of the operator's type (memory), a string, an integer; or constant, with what it is."""
+    argument: text, a pointer, one to elements of the operator's type (memory), a string; or constant, with what it is."""
 
     def run(c: Any, e: Call) -> None:
         site = c.site(what, _name_of(e.args[named]))
@@ -132,11 +132,10 @@ _FORMS: dict[str, Callable[[Any, Call, Any, str], str]] = {
     "pointer": lambda c, e, a, form: c.pointer(a),
     "memory": lambda c, e, a, form: c.pointer(a, e.dtype.element),
     "string": lambda c, e, a, form: repr(string_arg(a)),
-    "integer": lambda c, e, a, form: str(int(a)),
     "constant": lambda c, e, a, form: str(number(a, form.removeprefix("constant "))),
     "flag": lambda c, e, a, form: str(bool(number(a, form.removeprefix("flag ")))),
 }
-_FRAGMENT = ("pointer", "integer", "integer", "integer", "text")  # and its shape, and which it is
+_FRAGMENT = ("pointer", "constant m", "constant n", "constant k", "text")  # and its shape, and which it is
 _TILE = ("pointer", "text", "string")
 
 
