@@ -327,16 +327,6 @@ def _return(g: Generator, e: Call) -> str:
     return "return"
 
 
-@op_rule("continue_loop")
-def _continue(g: Generator, e: Call) -> str:
-    return "continue"
-
-
-@op_rule("break_loop")
-def _break(g: Generator, e: Call) -> str:
-    return "break"
-
-
 @op_rule("assume")
 def _assume(g: Generator, e: Call) -> str:
     return f"__builtin_assume({bare(g.expr(e.args[0]))})"

@@ -36,7 +36,7 @@ LACKING = {
         tvm_call_trace_packed tvm_check_return tvm_context_id tvm_global_barrier_kinit tvm_stack_alloca
         tvm_stack_make_array tvm_stack_make_shape tvm_struct_get tvm_struct_set tvm_thread_allreduce
         tvm_throw_last_error tvm_tuple vectorload vectorstore
-        break_loop continue_loop ptx_ldg32 tensor_map
+        ptx_ldg32 tensor_map
     """,
     # of the LLVM backend alone
     (EXECUTOR, SIMULATOR): """

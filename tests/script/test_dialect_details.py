@@ -321,3 +321,23 @@ def test_a_tensor_map_has_the_shape_and_strides_of_its_buffer():
 )
 def test_a_tensor_map_describes_each_axis(made, reason):
     assert reason in refusal(f"T.ptx_cp_async_bulk_tensor(C.data, 0, {made}, 0, 0, 0)")
+
+
+@pytest.mark.parametrize(
+    "written, meant",
+    [
+        ("x: T.i32 = A[0]\n    B[0] = x + T.i32(1)", "x: T.int32 = A[0]\n    B[0] = x + T.int32(1)"),
+        ("B[0] = T.Cast('int32', T.u8(3)) + T.Cast('int32', T.f16(2.5))",
+         "B[0] = T.Cast('int32', T.uint8(3)) + T.Cast('int32', T.float16(2.5))"),
+        ("x: T.let = A[0]\n    B[0] = x", "x: T.int32 = A[0]\n    B[0] = x"),
+        ('assert A[0] > 1, ("ValueError", ["A[0]", " is small"])', 'assert A[0] > 1, "A[0] is small"'),
+        ("for i in T.serial(8, unroll=2):\n        B[i] = A[i]",
+         'for i in T.serial(8, annotations={"pragma_unroll": 2}):\n        B[i] = A[i]'),
+        ("for i in T.serial(8, unroll=False):\n        B[i] = A[i]",
+         'for i in T.serial(8, annotations={"disable_unroll": True}):\n        B[i] = A[i]'),
+        ('B[0] = T.call_intrin("int32", "tirx.popcount", A[0])', "B[0] = T.popcount(A[0])"),
+    ],
+)  # fmt: skip
+def test_forms_of_tvm_0_27(written, meant):
+    head = '@T.prim_func\ndef f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):\n    '
+    tir.assert_structural_equal(parse(head + written + "\n"), parse(head + meant + "\n"))

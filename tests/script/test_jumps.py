@@ -205,3 +205,13 @@ def test_a_jump_or_change_that_has_no_meaning_is_one_error(body, message):
     with pytest.raises(tir.ParseError, match="^1 error in") as caught:
         tir.script.parse(HEAD + body)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["break", "continue"])
+def test_a_jump_may_be_written_as_a_call(word):
+    body = "    for i in range(12):\n        if A[i] > 5:\n            {}\n        B[i] = A[i]\n"
+    expected = tir.script.parse(HEAD + body.format(word))
+    for call in (f"T.{word}_loop()", f"T.evaluate(T.{word}_loop())"):
+        tir.assert_structural_equal(tir.script.parse(HEAD + body.format(call)), expected)
+    with pytest.raises(tir.ParseError, match=f"`{word}` outside of a loop"):
+        tir.script.parse(HEAD + f"    T.{word}_loop()\n")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..arith import Analyzer
 
 Part = tuple[Any, Expr | None]
-_JUMPS = frozenset(("ret", "thread_return", "continue_loop", "break_loop"))
+_JUMPS = frozenset(("ret", "thread_return"))
 
 
 def evaluated_parts(node: Any) -> list[Part]:

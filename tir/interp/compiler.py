@@ -295,9 +295,6 @@ class Compiler(MemoryAccess):
         if isinstance(e, E.IntImm):
             return
         if isinstance(e, E.Call):
-            if e.op in ("continue_loop", "break_loop"):
-                self.emit(e.op.removesuffix("_loop"))
-                return
             if e.op == "tvm_storage_sync":
                 if self.sync_matters:
                     site, values = self.site("barrier", None)

@@ -153,6 +153,10 @@ class RealizeFrame(Frame):
     described = "T.realize"
 
 
+class TypeOfValue:
+    """An annotation that leaves the type to the value."""
+
+
 @dataclass(eq=False)
 class AssertFrame(Frame):
     condition: Any

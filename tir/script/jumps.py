@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from .scope import FLAG
 
 _LOOPS = (ast.For, ast.While)
+_CALLS = {"break_loop": ast.Break, "continue_loop": ast.Continue}
 Jump = Callable[[ast.stmt], list[ast.stmt]]  # what is done in place of a jump, before the rest of the body is left out
 
 
@@ -37,7 +38,7 @@ def without_loop_jumps(body: list[ast.stmt], going: str) -> list[ast.stmt]:
     return _structured(
         body,
         (ast.Break, ast.Continue),
-        lambda jump: [set_flag(going, False, jump)] if isinstance(jump, ast.Break) else [],
+        lambda jump: [set_flag(going, False, jump)] if construct(jump) is ast.Break else [],
     )
 
 
@@ -45,6 +46,16 @@ def without_returns(body: list[ast.stmt]) -> list[ast.stmt]:
     """A function's body without ``return`` that gives no value. Raises ``MisplacedJump``."""
     returns = [node for statement in body for node in ast.walk(statement) if _is_plain_return(node)]
     return _structured(body, (ast.Return,), lambda jump: []) if returns else body
+
+
+def construct(node: ast.AST) -> type:
+    """The kind of statement that ``node`` is: TVM's ``T.continue_loop()`` and ``T.break_loop()`` are jumps."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        if call.func.attr in _CALLS and not call.args:
+            return _CALLS[call.func.attr]
+        call = call.args[0] if call.func.attr == "evaluate" and len(call.args) == 1 else None
+    return type(node)
 
 
 def flag(name: str, at: ast.stmt) -> str:
@@ -68,7 +79,7 @@ def _is_plain_return(node: ast.AST) -> bool:
 
 
 def _is_jump(node: ast.AST, kinds: tuple[type, ...]) -> bool:
-    return isinstance(node, kinds) and (_is_plain_return(node) or not isinstance(node, ast.Return))
+    return construct(node) in kinds and (_is_plain_return(node) or not isinstance(node, ast.Return))
 
 
 def _jumps(body: Sequence[ast.stmt], kinds: tuple[type, ...]) -> Iterator[ast.stmt]:

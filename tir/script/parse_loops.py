@@ -15,7 +15,16 @@ from ..node import freeze
 from ..stmt import For, Stmt, While
 from . import frames as f
 from .diagnostics import Abort, type_name
-from .jumps import MisplacedJump, flag, jumps_of_loop, read_flag, set_flag, without_loop_jumps, without_returns
+from .jumps import (
+    MisplacedJump,
+    construct,
+    flag,
+    jumps_of_loop,
+    read_flag,
+    set_flag,
+    without_loop_jumps,
+    without_returns,
+)
 from .operators import plain
 from .scope import Item
 from .values import range_of
@@ -62,7 +71,7 @@ class LoopParser:
             return node.body, None
         going = flag("going", node)
         body = self.structured(node.body, lambda body: without_loop_jumps(body, going))
-        if not any(isinstance(jump, ast.Break) for jump in jumps):
+        if not any(construct(jump) is ast.Break for jump in jumps):
             return body, None
         self.statement(set_flag(going, True, node))
         return body, read_flag(going, node)
@@ -72,7 +81,7 @@ class LoopParser:
         try:
             return without(body)
         except MisplacedJump as fault:
-            word = {ast.Break: "break", ast.Continue: "continue"}.get(type(fault.node), "return")
+            word = {ast.Break: "break", ast.Continue: "continue"}.get(construct(fault.node), "return")
             around = "a loop" if isinstance(fault.around, (ast.For, ast.While)) else "a `with`"
             return self.fail(
                 fault.node,
@@ -99,7 +108,7 @@ class LoopParser:
             body, goes_on = self.without_jumps(node)
             if goes_on is not None and at_once:
                 self.fail(
-                    next(jump for jump in jumps_of_loop(node.body) if isinstance(jump, ast.Break)),
+                    next(jump for jump in jumps_of_loop(node.body) if construct(jump) is ast.Break),
                     f"the iterations of loop `{at_once[0]}` run at once: none can end the others",
                     "`break` ends serial loops; write what each iteration skips under an `if`",
                 )

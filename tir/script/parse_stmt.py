@@ -16,6 +16,7 @@ from ..stmt import AssertStmt, BufferStore, Evaluate, IfThenElse, Stmt
 from . import frames as f
 from .diagnostics import Abort, Source, type_name
 from .environment import Environment
+from .jumps import construct
 from .macro import MOST_EXPANDED
 from .operators import plain
 from .parse_block import BlockParser
@@ -90,15 +91,16 @@ class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
         """One statement; an error in it is recorded and the names it defines become placeholders."""
         if self.expansions and not self.expand_one(node):
             return
-        handler = _STATEMENTS.get(type(node))
+        kind = construct(node)
+        handler = _STATEMENTS.get(kind)
         try:
             if handler is None and any(fault.span == self.source.span(node) for fault in self.diagnostics):
                 return  # a jump whose place is wrong
             if handler is None and str(self.source.span(node)) in {str(fault.span) for fault in self.diagnostics}:
                 return  # a jump whose place is wrong: reported with the loop
             if handler is None:
-                what = _NOT_DIALECT.get(type(node), f"`{type(node).__name__.lower()}`")
-                self.fail(node, f"{what} is not part of the dialect", _INSTEAD.get(type(node), _LEGAL))
+                what = _NOT_DIALECT.get(kind, f"`{kind.__name__.lower()}`")
+                self.fail(node, f"{what} is not part of the dialect", _INSTEAD.get(kind, _LEGAL))
             handler(self, node)  # type: ignore[misc]
         except Abort:
             self.poison(node)
@@ -140,6 +142,10 @@ class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
             declared = kind.replace(name=name)
         elif isinstance(kind, f.BufferSpec):
             declared = None
+        elif isinstance(kind, f.TypeOfValue) and node.value is not None:
+            value = to_expr(plain(self.ev(node.value)))
+            self.let(name, value, node, Var(name, value.dtype))
+            return
         else:
             try:
                 declared = Var(name, dtype_of(kind))  # type: ignore[arg-type]
@@ -272,6 +278,8 @@ class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
             self.fail(node, f"a {type_name(value)} is not a statement", _LEGAL)
 
     def emit_assert(self, condition: Any, message: Any, node: ast.AST) -> None:
+        if isinstance(message, tuple) and len(message) == 2 and isinstance(message[1], (list, tuple)):
+            message = "".join(map(str, message[1]))  # TVM's: the kind of error, and the parts of what it says
         text = StringImm("assertion failed") if message is None else to_expr(message)
         self.emit(AssertStmt(self.condition(condition, node), text, span=self.source.span(node)))
 

@@ -9,6 +9,7 @@ parser builds from (see :mod:`tir.script.frames`); expressions (:mod:`tir.script
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,10 +81,12 @@ def grid(*extents: Any) -> _f.LoopFrame:
     return _f.LoopFrame(loops, "T.grid")
 
 
-def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
+def serial(
+    start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, unroll: Any = None, private: Any = ()
+) -> _f.LoopFrame:
     """A loop whose iterations run one after the other: over an extent, or from ``start`` up to ``stop``.
 
-    ``annotations`` is a dict of notes that the loop keeps; ``private`` lists buffers of which each iteration has a copy of
+    ``annotations`` is a dict of notes that the loop keeps; ``unroll`` (True, or how often) is the note ``"pragma_unroll"``; ``private`` lists buffers of which each iteration has a copy of
     its own. Raises ``TypeError`` for another number of bounds, and for what is no buffer.
 
     >>> from tir.script import tir as T
@@ -95,6 +98,11 @@ def serial(start: Any, stop: Any = None, *, annotations: Any = None, step: Any =
     for i in T.serial(8, annotations={"kept": 1}):
         B[i] = A[i] * 2.0
     """
+    if unroll is not None:
+        annotations = {
+            **(annotations or {}),
+            **({"disable_unroll": True} if unroll is False else {"pragma_unroll": unroll}),
+        }
     return _loop("serial", _two(start, stop), annotations, "T.serial", step=step, private=private)
 
 
@@ -430,9 +438,9 @@ def target(spec: Any, host: Any = None) -> Any:
 # ---------------------------------------------------------------- other scopes
 
 
-class _Let:
+class _Let(_f.TypeOfValue):
     """A variable with a value: ``with T.let(x, v):`` over the body, ``T.let(x, v, e)`` in the expression ``e``, and
-    ``x: T.let[T.int32] = v`` over what follows.
+    ``x: T.let = v`` or ``x: T.let[T.int32] = v`` over what follows.
 
     >>> from tir.script import tir as T
     >>> i = T.Var("i", "int32")
@@ -555,12 +563,16 @@ class meta_var(_f.Meta):
 # ---------------------------------------------------------------- everything else
 
 
+_SHORT_TYPE = re.compile(r"^(i|u|f|bf)(?=\d)(.*)")  # T.i32, T.f16x4, as TVM 0.27 has them
+_KINDS = {"i": "int", "u": "uint", "f": "float", "bf": "bfloat"}
+
+
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         if name in _op.OPS:
             return _operator_function(name)
         try:
-            return DataType(name)
+            return DataType(_SHORT_TYPE.sub(lambda found: _KINDS[found[1]] + found[2], name))
         except ValueError:
             pass
         if name in ("vscale", "get_vscale_expr"):

@@ -123,7 +123,7 @@ def call_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     >>> T.call_intrin("float32", "exp", x)
     T.exp(x)
     """
-    name = name.removeprefix("tir.")
+    name = name.removeprefix("tir.").removeprefix("tirx.")
     return _op.call(name, *(as_buffer_load(a) for a in args), dtype=dtype_of(dtype))
 
 
