@@ -10,7 +10,7 @@ from tir.expr import Call, FloorMod, Max, Min, Select
 from tir.script import parse
 from tir.stmt import BufferStore, For, IfThenElse
 from tir.testing import assert_same_result
-from tir.visit import walk
+from tir.visit import uses_var, walk
 
 LOOP = """
 @T.prim_func
@@ -253,3 +253,32 @@ def test_a_loop_is_cut_where_a_remainder_begins_again_once(index, loops):
     assert sum(isinstance(n, For) for n in walk(made["main"].body)) == loops, made
     assert (loops == 1) == any(isinstance(n, FloorMod) for n in walk(made["main"].body)), made
     assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+@pytest.mark.parametrize(
+    ("tile", "condition", "asked"),
+    [(4, "i * 4 + j < n", 0), (4, "i * 4 + j < n and k < m", 0), (2, "i * 2 + j < n", 1), (5, "i * 5 + j < n", 1)]
+    + [(4, "i * 4 + j < n and j < k % 3", 0)],
+)
+def test_how_many_rows_are_left_of_a_tile_is_not_asked_in_a_loop_inside(tile, condition, asked):
+    func = parse(f"""
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    B = T.match_buffer(b, (m,), "int32")
+    for i in range((n + {tile - 1}) // {tile}):
+        for k in range(7):
+            for j in T.unroll({tile}):
+                if T.likely({condition}):
+                    A[i * {tile} + j] = A[i * {tile} + j] * 3 + B[k] + j
+""")
+    made = tir.transform.loop_partition(func)
+    size = made.buffer_map[made.params[0]].shape[0]
+    inner = (n for loop in walk(made.body) if isinstance(loop, For) and loop.loop_var.name == "k" for n in walk(loop))
+    assert any(isinstance(n, IfThenElse) and uses_var(n.condition, size) for n in inner) == asked, made.script()
+    for n in range(10):
+        found, wanted, other = np.arange(n, dtype="int32"), np.arange(n, dtype="int32"), np.arange(7, dtype="int32")
+        tir.interp.run(func, wanted, other)
+        tir.interp.run(made, found, other)
+        np.testing.assert_array_equal(found, wanted)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import tir
@@ -95,13 +98,37 @@ def test_results_that_share_a_vector_are_computed_together(sizes: tuple[int, int
     assert any(b.scope == "local" for b in sch.func.root.alloc_buffers)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 6, 16])
+@pytest.mark.parametrize("rows", [1, 2, 3, 6, 7, 16])
 @pytest.mark.parametrize("columns", [64, 37])
 def test_few_rows_read_a_matrix_that_lies_along_the_terms_in_place(rows: int, columns: int):
     x, w = te.placeholder((rows, 130), name="x"), te.placeholder((columns, 130), name="w")
     sch = same(te.create_prim_func([x, w, ops.nn.dense(x, w)]), 1)
     assert all(b.scope == "local" for b in sch.func.root.alloc_buffers), "the matrix is packed"
     assert sum(block.name.endswith("_init") for block in sch.get_child_blocks("root")), "the sums are no vectors"
+
+
+@pytest.mark.parametrize(("rows", "strip"), [(5, 5), (7, 4), (8, 4), (13, 5), (16, 6)])
+def test_few_rows_are_as_few_equal_strips_as_there_can_be(rows: int, strip: int):
+    """So that the matrix is read as seldom as can be. Their partial sums are added up in vectors, too."""
+    x, w = te.placeholder((rows, 136), name="x"), te.placeholder((12, 136), name="w")
+    sch = same(te.create_prim_func([x, w, ops.nn.dense(x, w)]), 1)
+    _, strips, row, *_ = sch.get_loops("dense")
+    assert [sch.get(loop).extent for loop in (strips, row)] == [-(-rows // strip), strip]
+    assert [b.shape[-1] for b in sch.func.root.alloc_buffers][-1] == 4
+
+
+@pytest.mark.parametrize("terms", [37, 64, te.var("k")])
+def test_any_number_of_few_rows(terms: Any):
+    x, w = te.placeholder((te.var("n"), terms), name="x"), te.placeholder((24, terms), name="w")
+    run, rng = (
+        tir.build(tir.tune.default(te.create_prim_func([x, w, ops.nn.dense(x, w)]), WIDE.format(1)).mod),
+        np.random.default_rng(0),
+    )
+    weights = rng.standard_normal((24, terms if isinstance(terms, int) else 9)).astype("float32")
+    for n in range(9):
+        rows, found = rng.standard_normal((n, weights.shape[1])).astype("float32"), np.full((n, 24), np.nan, "float32")
+        run(rows, weights, found)
+        np.testing.assert_allclose(found, rows.astype("float64") @ weights.T, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("sizes", [(1, 200, 512), (1, 33, 70)])

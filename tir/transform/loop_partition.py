@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
 from ..buffer import Range
 from ..dtype import INT32
+from ..equal import structural_equal
 from ..expr import (
     EQ,
     GE,
@@ -39,12 +40,13 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ..visit import kinds, rewrite, statements, substitute, uses_var, walk
+from ..visit import free_vars, kinds, rewrite, statements, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
 _SPEED_KINDS = ("vectorized", "unrolled")
 _GUARDS = {IfThenElse, Select, Call, Max, Min, FloorMod}  # classes of what decides, or may, how iterations differ
+WRITTEN_OUT = 4  # most iterations of strips whose rests are written out: more are as fast with conditions, and code grows as the square
 
 
 def _conjuncts(condition: Expr) -> list[Expr]:
@@ -106,16 +108,18 @@ class _Cutter:
             body = s.body if var is s.loop_var else substitute(s.body, {s.loop_var: var})
             if is_const(extent, 1):
                 body = substitute(body, {var: low})
+            end = simplify(low + extent)
+            is_rest = s.kind == "serial" and not isinstance(extent, IntImm) and self.at_most_one(low, end)
             with self.analyzer.scope():
                 self.analyzer.bind(var, Range(low, simplify(known)))
                 bare = _Decider(self.analyzer).visit(body)
                 decided |= bare is not body
                 again = self.demanded(s) and isinstance(low, IntImm) and isinstance(extent, IntImm)
-                body = bare if again and extent.value > 1 else self.visit(bare)
+                written_out = self.by_rest(substitute(bare, {var: low})) if is_rest else None
+                body = written_out or (bare if again and extent.value > 1 else self.visit(bare))
             if is_nop(body):
                 continue
-            end = simplify(low + extent)
-            if s.kind == "serial" and not isinstance(extent, IntImm) and self.at_most_one(low, end):
+            if is_rest:
                 body = IfThenElse(simplify(low < end), substitute(body, {var: low}))
             elif not is_const(extent, 1):
                 body = For(var, low, extent, s.kind, body, s.thread, s.annotations, span=s.span)
@@ -123,6 +127,31 @@ class _Cutter:
                 body = _without_hint(body)
             parts.append(body)
         return seq(parts) if decided else None
+
+    def by_rest(self, tail: Stmt) -> Stmt | None:
+        """What is left of full strips, written out for each number of iterations that may be left, where a loop inside would ask for
+        that number in each of its iterations: a tile of rows in registers then sums as many as there are in straight code. None
+        where none would."""
+        asked = (n for c in _asked_again(tail, {}) for n in walk(self.analyzer.simplify(c)) if isinstance(n, FloorMod))
+        outer = set(free_vars(tail))
+        rest = next((n for n in asked if isinstance(n.b, IntImm) and outer.issuperset(free_vars(n))), None)
+        most = rest.b.value if rest is not None and isinstance(rest.b, IntImm) else 0
+        if rest is None or not 2 < most <= WRITTEN_OUT or may_change(rest, tail, self.aliased):
+            return None
+
+        def known(count: int) -> Stmt:
+            def guard(s: Any) -> Any:
+                if not isinstance(s, IfThenElse):
+                    return None
+                simple = self.analyzer.simplify(s.condition)
+                decided = rewrite(simple, lambda n: const(count, rest.dtype) if structural_equal(n, rest) else None)
+                return None if decided is simple else s.replace(condition=decided)
+
+            return self.visit(_Decider(self.analyzer).visit(rewrite(tail, guard)))
+
+        return reduce(
+            lambda less, n: IfThenElse(GE(rest, const(n, rest.dtype)), known(n), less), range(1, most), known(0)
+        )
 
     def at_most_one(self, low: Expr, end: Expr) -> bool:
         """Whether [low, end) has one iteration at most, such as [n // 8, (n + 7) // 8): what is left of full strips."""
@@ -217,6 +246,20 @@ class _Cutter:
         visit(s.body, {}, s.kind in _SPEED_KINDS)
         del visit  # it refers to itself, and would stay until garbage is collected
         return found
+
+
+def _asked_again(item: Stmt, loops: dict[Var, str]) -> Iterator[Expr]:
+    """The guards of iterations of unrolled loops that a loop between asks again in each of its own."""
+    if isinstance(item, For):
+        loops = {**loops, item.loop_var: item.kind}
+    elif isinstance(item, IfThenElse):
+        for part in _conjuncts(item.condition):
+            used = {kind for var, kind in loops.items() if uses_var(part, var)}
+            if used == {"unrolled"} and "serial" in loops.values():
+                yield part
+    for child in item.children():
+        if isinstance(child, Stmt):
+            yield from _asked_again(child, loops)
 
 
 def _without_hint(s: Stmt) -> Stmt:
@@ -361,6 +404,9 @@ class _Decider:
 def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     """A loop with a guard such as ``io * 16 + ii < n`` runs unguarded up to the last full iteration, then guarded; as an ``if``
     where no more than one iteration is left.
+
+    Where a loop inside would ask in each of its iterations for how many of an unrolled loop are left, that is asked before, and there is
+    straight code for each number, of strips of up to four.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for

@@ -10,7 +10,7 @@ from ...arith.linear import key
 from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..model import CLOSE
-from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, usual, volume
+from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, loop_of, usual, volume
 from ..space import Env, accepted, choose, rule
 from ..straighten import straighten
 from .spatial import UNROLL, share_out, vector_of, vectorize
@@ -325,33 +325,45 @@ def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     heights = [h for h in ROWS if nest.spatial[-1].size % h == 0]
     height = choose(sch, heights, [1 + 0.1 * n for n in range(len(heights))])
     above = nest.spatial[-2:-1] if any(a.stride(v.var) == 0 for v in nest.spatial[-2:-1] for a in nest.loads) else []
-    most = max(1, (registers - 1) // (ROWS[0] + 1))
-    high = max(h for h in range(1, most + 1) if all(a.size % h == 0 for a in above)) if above else 1
+    most = max(1, (registers - 1) // ROWS[0] - 1)  # beside what a row of results takes, and an element of another
+    high = max((-(-a.size // -(-a.size // most)) for a in above), default=1)  # equal strips, as few as there can be
     count = SUMS if SUMS * high * ROWS[0] + high < registers else 1
-    _, part = sch.split(row.loop, [None, count * lanes])
-    sums = sch.rfactor(part, -1)
+    most = min(count * lanes, row.size)
+    _, part = sch.split(row.loop, [None, most])
+    parts = sch.rfactor(part, -1)
+    sums = _factored(sch, nest.name, sch.get_loops(nest.name)[-1], most, [lanes, quarter_of(lanes)], [parts])
     *outer, result = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the sum of the partial sums
     strips = [sch.split(result, [None, height])]
     strips += [sch.split(outer.pop(), [None, high]) for _ in above]
-    sch.reorder(*(strip for strip, _ in strips), *(inner for _, inner in strips))
+    tile = [inner for _, inner in reversed(strips)]
+    sch.reorder(*(strip for strip, _ in strips), *tile)
     around, strip = [*outer, *(strip for strip, _ in strips)], strips[-1][0]
-    sch.compute_at(sums, strip, preserve_unit_loops=True)
-    sch.set_scope(sums, 0, "local")
-    loops = sch.get_loops(sums)
-    inner = loops[loops.index(strip) + 1 :]
-    terms = [loop for loop in inner if "reduce" in kinds_under(sch, sums, loop)]
-    part = max((loop for loop in inner if loop not in terms), key=lambda loop: extent_of(sch, loop))
-    single = [loop for loop in inner if loop not in terms and loop is not part]
-    vector, lane = sch.split(part, [None, lanes])
-    sch.reorder(*terms, *single, vector, lane)
-    sch.vectorize(lane)
-    init = sch.decompose_reduction(sums, terms[0])
-    started = sch.get_loops(init)
-    sch.vectorize(started[-1])
+    straight = [loop for block in sums[:-1] for loop in _place_tile(sch, block, tile[0] if above else strip, lanes)]
+    _place_tile(sch, sums[-1], strip, lanes)
     own = sch.get_loops(nest.name)
-    for loop in (*single, vector, *started[started.index(strip) + 1 : -1], *own[own.index(strip) + 1 :]):
+    for loop in (*straight, *own[own.index(strip) + 1 :]):
         sch.unroll(loop)
     share_out(sch, around, nest.runs * nest.work, env)
+
+
+def _place_tile(sch: Schedule, block: BlockRV, at: LoopRV, lanes: int) -> list[LoopRV]:
+    """Compute partial sums of a tile of results in each iteration of ``at``, in registers; returns the loops over the terms."""
+    sch.compute_at(block, at, preserve_unit_loops=True)
+    sch.set_scope(block, 0, "local")
+    loops = sch.get_loops(block)
+    inner = loops[loops.index(at) + 1 :]
+    terms = [loop for loop in inner if "reduce" in kinds_under(sch, block, loop)]
+    part = loop_of(sch, block.name, sch.get(block).iter_vars[0].var, at)
+    single = [loop for loop in inner if loop not in (*terms, part)]
+    vector, lane = sch.split(part, [None, min(lanes, extent_of(sch, part))])
+    sch.reorder(*terms, *single, vector, lane)
+    sch.vectorize(lane)
+    init = sch.decompose_reduction(block, terms[0])
+    started = sch.get_loops(init)
+    sch.vectorize(started[-1])
+    for loop in (*single, vector, *started[started.index(at) + 1 : -1]):
+        sch.unroll(loop)
+    return terms
 
 
 def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
@@ -392,7 +404,22 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
     if is_short := row.extent is None and size < 2 * lanes:
         most, size = vector_of(size, lanes), most
     halves = [1 << n for n in range((4 * lanes if selects and not is_short else most).bit_length() - 1, 0, -1)]
-    for count in halves if selects or is_short else (most, lanes, max(2, lanes // 4)):
+    counts = halves if selects or is_short else [most, lanes, quarter_of(lanes)]
+    return _factored(sch, block, along, size, counts, made)
+
+
+def quarter_of(lanes: int) -> int:
+    """How many numbers the last vector of partial sums has, which are added up one by one."""
+    return max(2, lanes // 4)
+
+
+def _factored(
+    sch: Schedule, block: str, along: LoopRV, size: int, counts: Sequence[int], made: Sequence[BlockRV] = ()
+) -> list[BlockRV]:
+    """Factor the reduction along a loop of ``size`` iterations into ``counts`` of partial results, each of those before, as far as these are
+    fewer. Returns the blocks, the last one first, and those ``made`` before."""
+    made = list(made)
+    for count in counts:
         if size <= count or (size < 2 * count and not made):
             continue
         _, part = sch.split(along, [None, count])
