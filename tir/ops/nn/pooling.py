@@ -92,23 +92,24 @@ def sum_type(dtype: DType) -> DType:
 
 def _pool(image: Arranged, axes: Sequence[WindowAxis], kind: str, count_include_pad: bool, name: str) -> Tensor:
     dtype = image.tensor.dtype
-    source = padded(image, {a.name: a.pads for a in axes}, dtype.ends[0] if kind == "max" else 0)
-    shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
+    if kind == "max":
+        return _over_windows(image, axes, maximum_reducer, name, dtype.ends[0])
+    sums = _over_windows(image, axes, lambda v, axis: te.sum(v.astype(sum_type(dtype)), axis=axis), f"{name}_sum")
+    return mean_of(sums, image.layout, lambda place: averaged(axes, place, count_include_pad), dtype, name)
+
+
+def _over_windows(image: Arranged, axes: Sequence[WindowAxis], reduced: Any, name: str, outside: Any = 0) -> Tensor:
+    """``reduced(value, axis=…)`` of the elements of each window; those of the padding are ``outside``."""
+    source = padded(image, {a.name: a.pads for a in axes}, outside)
     window: list[Any] = [te.reduce_axis((0, a.size), f"r{a.name.lower()}") for a in axes]
 
     def element(*indices: Any) -> Expr:
         place = image.layout.coordinates(indices)
         at = {a.name: place[a.name] * a.stride + k * a.dilation for a, k in zip(axes, window)}
-        value = source.at({**place, **at})
-        return (
-            maximum_reducer(value, axis=window) if kind == "max" else te.sum(value.astype(sum_type(dtype)), axis=window)
-        )
+        return reduced(source.at({**place, **at}), axis=window)
 
-    if kind == "max":
-        return te.compute(shape, element, name=name)
-
-    sums = te.compute(shape, element, name=f"{name}_sum")
-    return mean_of(sums, image.layout, lambda place: averaged(axes, place, count_include_pad), dtype, name)
+    shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
+    return te.compute(shape, element, name=name)
 
 
 def averaged(axes: Sequence[WindowAxis], place: Any, count_include_pad: bool) -> Any:
@@ -295,23 +296,14 @@ def _lp_pool(
         return size * size if p == 2 else size if p == 1 else te.pow(size, te.const(p, inner))
 
     powers = Arranged(te.compute(image.tensor.shape, power, name="lp_pool_power"), image.layout)
-    source = padded(powers, {a.name: a.pads for a in axes})
-    window: list[Any] = [te.reduce_axis((0, a.size), f"r{a.name.lower()}") for a in axes]
-
-    def element(*indices: Any) -> Expr:
-        place = image.layout.coordinates(indices)
-        at = {a.name: place[a.name] * a.stride + k * a.dilation for a, k in zip(axes, window)}
-        return te.sum(source.at({**place, **at}), axis=window)
-
-    shape = image.layout.shape({**extents_of(image), **{a.name: a.count for a in axes}})
-    sums = te.compute(shape, element, name="lp_pool_sum")
+    sums = _over_windows(powers, axes, te.sum, "lp_pool_sum")
 
     def root(*i: Any) -> Expr:
         total = sums(*i)
         made = te.sqrt(total) if p == 2 else total if p == 1 else te.pow(total, te.const(1 / p, inner))
         return made.astype(dtype)
 
-    return te.compute(shape, root, name="lp_pool")
+    return te.compute(sums.shape, root, name="lp_pool")
 
 
 def _lp_reference(
