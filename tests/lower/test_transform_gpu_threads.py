@@ -389,3 +389,44 @@ def f(A: T.Buffer((4,), "float32"), V: T.Buffer((4,), "float32"), O: T.Buffer((1
     tir.build(program, "cuda-sim")(a, v, o[:1])
     tir.build(program, "interpreter")(a, w, p[:1])
     assert o[0] == p[0] != 0 and (v == w).all()
+
+
+ATOMIC = """
+@T.prim_func
+def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
+    for b in range(8):
+        with T.block("zero"):
+            vb = T.axis.spatial(8, b)
+            H[vb] = 2**31 - 1
+    for i in range(40):
+        with T.block("count"):
+            vi = T.axis.spatial(40, i)
+            T.reads(A[vi], H[0:8])
+            T.writes(H[0:8])
+            T.evaluate(T.atomic_add(T.address_of(H[A[vi] & 7]), A[vi], dtype="int32"))
+"""
+SHARED = """
+@T.prim_func
+def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
+    memory = T.allocate([40], "int32", "global")
+    W = T.decl_buffer((40,), "int32", data=memory)
+    B = T.decl_buffer((160,), "uint8", data=memory)
+    for i in range(40):
+        W[i] = A[i] * 3
+    for i in range(8):
+        H[i] = T.Cast("int32", B[i * 5]) + W[39 - i]
+"""
+
+
+@pytest.mark.parametrize("text", [ATOMIC, SHARED], ids=["atomic", "memory before kernels"])
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
+def test_what_no_loop_is_bound_of_is_a_kernel_of_one_thread(text, target):
+    program = parse(text)
+    a = np.arange(40, dtype="int32")
+    expected, found = np.zeros((2, 8), "int32")
+    tir.build(program, "interpreter")(a, expected)
+    tir.build(program, target)(a, found)
+    np.testing.assert_array_equal(found, expected)
+    if text is ATOMIC:
+        sums = np.bincount(a & 7, weights=a).astype("int64") + 2**31 - 1
+        np.testing.assert_array_equal(expected, sums.astype("int32"))

@@ -501,6 +501,9 @@ class Expressions(ABC):
     def _print(self, e: E.Call) -> str:
         return f"print({', '.join(self.argument(a) for a in e.args)})"
 
+    def _atomic(self, e: E.Call) -> str:
+        return f"{self.helper(numbers.atomic_add)}({self.pointer(e.args[0])}, {self.expr(e.args[1])})"
+
     def _dp4a(self, e: E.Call) -> str:
         a, b, total = (self.expr(x) for x in e.args)
         kinds = ", ".join(self.const(x.dtype) for x in (*e.args[:2], e))
@@ -619,6 +622,6 @@ _CALLS: dict[str, Callable[[Any, Any], str]] = {
     "tvm_call_packed": Expressions._extern, "tvm_call_cpacked": Expressions._extern,
     "call_llvm_intrin": Expressions._extern, "call_llvm_pure_intrin": Expressions._extern,
     "address_of": Expressions._pointer, "tvm_access_ptr": Expressions._pointer, "assume": Expressions._assume,
-    "dp4a": Expressions._dp4a, "nextafter": Expressions._nextafter, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
+    "dp4a": Expressions._dp4a, "atomic_add": Expressions._atomic, "nextafter": Expressions._nextafter, "print": Expressions._print, "ret": Expressions._return, "thread_return": Expressions._return,
     "call_global": lambda self, e: self.call_function(e), **dict.fromkeys(tiles.MEANING, Expressions._tile),
 }  # fmt: skip

@@ -224,6 +224,13 @@ def next_after(x: Any, y: Any, dtype: DType) -> Any:
     return np.where(x == y, y, following)[()]
 
 
+def atomic_add(memory: np.ndarray, value: Any) -> Any:
+    """Add to the first element, modulo a power of two if it is an integer; its old value."""
+    old = memory[0]
+    memory[:1] += np.asarray([value]).astype(memory.dtype)
+    return int(old) if memory.dtype.kind in "iu" else old
+
+
 def dp4a(a: Any, b: Any, total: Any, left: DType, right: DType, out: DType) -> Any:
     """``total`` and four products of bytes, modulo 2^32. ``a`` and ``b`` are vectors of four bytes, along the last axis, or
     a 32-bit word that holds them, signed as their types say."""

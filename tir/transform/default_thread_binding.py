@@ -10,12 +10,13 @@ from ..analysis.dependence.loops import check_parallel
 from ..analysis.dependence.oracle import Proved
 from ..buffer import Buffer
 from ..errors import refusal
-from ..expr import Var, const
+from ..expr import Call, Var, const
 from ..function import PrimFunc
 from ..levels import ends_with_launch
+from ..op import OPS
 from ..schedule import Schedule
-from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
-from ..visit import contains, rewrite, uses_var, walk
+from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Allocate, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
+from ..visit import Somewhere, rewrite, uses_var, walk
 from .passes import func_pass
 from .threads import starts_kernel
 
@@ -26,8 +27,13 @@ def _blocks(s: Any) -> list[BlockRealize]:
     return [n for n in contents(s) if type(n) is BlockRealize and n.block.iter_vars]
 
 
-def _works(s: Any) -> bool:
-    return contains(BufferStore, s)
+def _stores(n: Any) -> bool:
+    """Whether a store, or a call by the table of operators, writes memory."""
+    return not isinstance(n, Call) or (n.op in OPS and any("w" in p.mode for _, p in OPS[n.op].pointers))
+
+
+_works = Somewhere(_stores, BufferStore, Call)
+_holds_global = Somewhere(lambda n: n.buffer_var.scope in ("", "global"), Allocate)
 
 
 def _parallel(loop: For) -> bool:
@@ -97,10 +103,11 @@ def _alone(nest: Stmt) -> Stmt:
 
 
 def _rest_alone(s: Any) -> Any:
-    """``s`` with the largest parts without thread loops, outside of them, as work of one thread."""
+    """``s`` with the largest parts without thread loops, outside of them, as work of one thread; global memory is
+    allocated before a kernel."""
     if starts_kernel(s) or not _works(s):
         return s
-    if not any(starts_kernel(n) for n in walk(s)):
+    if not _holds_global(s) and not any(starts_kernel(n) for n in walk(s)):
         return _alone(s)
     return s.map_children(lambda c: _rest_alone(c) if isinstance(c, Stmt) else c)
 
