@@ -338,11 +338,8 @@ def _loop_or_block(state: State, value: str, near: Place | None) -> Place:
     """What is called ``value``, if that is one of the two."""
     is_block, is_loop = value in state.index.blocks, bool(state.index.loops_named(value))
     if is_block and is_loop:
-        raise ScheduleError(
-            "`{0}` is both a block and a loop: pass a handle",
-            value,
-            legal=f'sch.get_block("{value}"), or sch.get_loops(…)',
-        )
+        raise ScheduleError("`{0}` is both a block and a loop: pass a handle",
+                            value, legal=f'sch.get_block("{value}"), or sch.get_loops(…)')  # fmt: skip
     if not (is_block or is_loop or "." in value):
         names = [*state.index.blocks, *(ref.name for ref in state.index.loops.values())]
         raise ScheduleError("no block or loop is called `{0}`", value, legal=near_names(value, names))

@@ -30,12 +30,8 @@ def get_block(state: State, name: str, func_name: str | None = None) -> BlockRV:
     legal: root, most, power, total, scale, out
     """
     if func_name is not None:
-        require(
-            func_name in state.mod,
-            "no function `{0}` in the module",
-            func_name,
-            legal=lambda: near_names(func_name, state.mod),
-        )
+        require(func_name in state.mod,
+                "no function `{0}` in the module", func_name, legal=lambda: near_names(func_name, state.mod))  # fmt: skip
         state = state.replaced(func_name=func_name, is_chosen=True)
     state.require_one_function(name)
     return state.block_rv(state.find_block(name))

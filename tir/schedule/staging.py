@@ -37,12 +37,9 @@ Indices = tuple[Expr, ...]
 
 def require_scope(scope: str) -> None:
     """Refuse a storage scope that no hardware has. Part of one after a dot is the hardware's own (``global.vtcm``)."""
-    require(
-        isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
-        "there is no storage scope `{0}`",
-        scope,
-        legal=lambda: near_names(scope, SCOPES) if isinstance(scope, str) else SCOPES,
-    )
+    require(isinstance(scope, str) and (scope in SCOPES or scope.partition(".")[0] in ("global", "local", "texture")),
+            "there is no storage scope `{0}`",
+            scope, legal=lambda: near_names(scope, SCOPES) if isinstance(scope, str) else SCOPES)  # fmt: skip
 
 
 # ---------------------------------------------------------------- the copy, and the block that makes it
@@ -168,14 +165,9 @@ def redirect_all(
 def require_members(blocks: Sequence[BlockRef], scope: BlockRef) -> None:
     """Refuse consumers that are not directly inside ``scope``, where the copy stands."""
     for block in blocks:
-        require(
-            block.scope is scope,
-            "block {0} is not directly inside block {1}, where the copy is made",
-            block,
-            scope,
-            nodes=[block.node],
-            legal=[child.name for child in scope.children],
-        )
+        require(block.scope is scope,
+                "block {0} is not directly inside block {1}, where the copy is made",
+                block, scope, nodes=[block.node], legal=[child.name for child in scope.children])  # fmt: skip
 
 
 def require_known_uses(
@@ -190,25 +182,17 @@ def require_known_uses(
     for block in around:
         regions = (*block.block.reads, *block.block.writes)
         other = next((r.buffer for r in sharing(regions, buffer) if r.buffer is not buffer), None)
-        require(
-            other is None,
-            "block {0} uses the memory of {1} as {2}: cannot tell which elements of the copy these are",
-            block,
-            buffer.name,
-            other.name if other else "",
-        )
+        require(other is None,
+                "block {0} uses the memory of {1} as {2}: cannot tell which elements of the copy these are",
+                block, buffer.name, other.name if other else "")  # fmt: skip
     user = next((b for b in blocks if uses_pointer(b.node, buffer)), None)
     if user is None:
         return
     alias = next((b for b in blocks if _declares_alias(b, buffer)), None)
-    require(
-        unsafe and alias is None,
-        "cannot prove what block {0} uses of {1}: its pointer is used directly or through another view",
-        alias or user,
-        buffer.name,
-        nodes=[(alias or user).node],
-        legal="" if alias else "unsafe=True, which believes the regions that the block declares",
-    )
+    require(unsafe and alias is None,
+            "cannot prove what block {0} uses of {1}: its pointer is used directly or through another view",
+            alias or user, buffer.name, nodes=[(alias or user).node],
+            legal="" if alias else "unsafe=True, which believes the regions that the block declares")  # fmt: skip
 
 
 def _declares_alias(block: BlockRef, buffer: Buffer) -> bool:

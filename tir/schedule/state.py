@@ -121,12 +121,9 @@ class State:
         if isinstance(which, str) and "." in which:  # the copy in scope "shared.dyn" may be called X_shared.dyn
             return self.find_block(which.replace(".", "_"))
         loops = self.index.loops_named(name) if isinstance(name, str) else []
-        require(
-            not loops,
-            "`{0}` is a loop, not a block",
-            name,
-            legal=lambda: list(dict.fromkeys(b.name for ref in loops for b in self.index.blocks_below(ref))),
-        )
+        require(not loops,
+                "`{0}` is a loop, not a block",
+                name, legal=lambda: list(dict.fromkeys(b.name for ref in loops for b in self.index.blocks_below(ref))))  # fmt: skip
         raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
 
     def require_one_function(self, name: str) -> None:
@@ -178,13 +175,9 @@ class State:
         if dot:
             loops = self.find_block(block).all_loops()
             above = [ref for ref in loops if ref.name == loop]
-            require(
-                above,
-                "no loop `{0}` above block `{1}`",
-                loop,
-                block,
-                legal=lambda: near_names(loop, (r.name for r in loops)),
-            )
+            require(above,
+                    "no loop `{0}` above block `{1}`",
+                    loop, block, legal=lambda: near_names(loop, (r.name for r in loops)))  # fmt: skip
             return above[-1]
         found = self.index.loops_named(name)
         if len(found) > 1 and near is not None:
@@ -192,23 +185,15 @@ class State:
         if len(found) == 1:
             return found[0]
         if not found:
-            require(
-                name not in self.index.blocks,
-                "`{0}` is a block, not a loop",
-                name,
-                legal=lambda: [label(self, ref) for ref in self.index.blocks[name].all_loops()],
-            )
+            require(name not in self.index.blocks,
+                    "`{0}` is a block, not a loop",
+                    name, legal=lambda: [label(self, ref) for ref in self.index.blocks[name].all_loops()])  # fmt: skip
             fates = [f for k, f in self.fates.items() if isinstance(k, Var) and k.name == name]
             raise self._gone(f"loop `{name}`", fates[-1] if fates else None, self._near_loops(name))
         owners = [self._first_block(ref) for ref in found]
-        raise ScheduleError(
-            "{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
-            len(found),
-            name,
-            func=self.func,
-            nodes=[ref.node for ref in found],
-            legal=f'say which, as in "{owners[0]}.{name}", or use sch.get_loops("{owners[0]}")',
-        )
+        raise ScheduleError("{0} loops are called `{1}`: above " + ", ".join(f"block `{o}`" for o in owners),
+                            len(found), name, func=self.func, nodes=[ref.node for ref in found],
+                            legal=f'say which, as in "{owners[0]}.{name}", or use sch.get_loops("{owners[0]}")')  # fmt: skip
 
     def _first_block(self, place: Place) -> str:
         blocks = self.index.blocks_below(place)
@@ -352,27 +337,15 @@ def pick_buffer(block: BlockRef, side: str, which: int | str | Buffer) -> Buffer
     verb = "reads" if side == "reads" else "writes"
     if isinstance(which, str):
         named = [b for b in buffers if b.name == which]
-        require(
-            named,
-            "block {0} does not {1} a buffer `{2}`",
-            block,
-            verb[:-1],
-            which,
-            legal=[b.name for b in buffers],
-            nodes=(),
-        )
+        require(named,
+                "block {0} does not {1} a buffer `{2}`",
+                block, verb[:-1], which, legal=[b.name for b in buffers], nodes=())  # fmt: skip
         return named[0]
     if isinstance(which, Buffer):
         same = [b for b in buffers if is_same_parameter(b, which)]
-        require(
-            same,
-            "block {0} does not {1} buffer `{2}`",
-            block,
-            verb[:-1],
-            which.name,
-            legal=[b.name for b in buffers],
-            nodes=(),
-        )
+        require(same,
+                "block {0} does not {1} buffer `{2}`",
+                block, verb[:-1], which.name, legal=[b.name for b in buffers], nodes=())  # fmt: skip
         return same[0]
     require(
         0 <= which < len(regions),

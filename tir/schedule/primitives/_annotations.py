@@ -19,12 +19,8 @@ from ..state import State
 def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: Any) -> None:
     """Refuse an annotation ``key`` = ``value`` that lowering could not implement on ``place``; unknown keys are
     accepted, except misspelled ones."""
-    require(
-        not misspelled(key),
-        "the annotation {0!r} means nothing, and is nearly one that does",
-        key,
-        legal=lambda: misspelled(key),
-    )
+    require(not misspelled(key),
+            "the annotation {0!r} means nothing, and is nearly one that does", key, legal=lambda: misspelled(key))  # fmt: skip
     expected = expected_value(key, value)
     require(not expected, "{0} is {1}, not {2}", key, expected, repr(value), nodes=[place.node], legal=expected)
     if key in (STAGE, ORDER, ASYNC):
@@ -37,34 +33,19 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
             nodes=(),
         )
         assert isinstance(place, LoopRef)
-        require(
-            not place.node.thread,
-            "{0} annotates a serial loop, but loop {1} is bound to {2}: its iterations are concurrent",
-            key,
-            place,
-            place.node.thread,
-            nodes=[place.node],
-        )
+        require(not place.node.thread,
+                "{0} annotates a serial loop, but loop {1} is bound to {2}: its iterations are concurrent",
+                key, place, place.node.thread, nodes=[place.node])  # fmt: skip
         _check_pipeline(place, {**place.node.annotations, key: value}, key)
     elif key == DOUBLE_BUFFER:
-        require(
-            isinstance(place, BlockRef),
-            "{0} annotates a block, but {1} is a loop",
-            key,
-            place,
-            legal=lambda: [b.name for b in state.index.blocks_below(place)],
-            nodes=(),
-        )
+        require(isinstance(place, BlockRef),
+                "{0} annotates a block, but {1} is a loop",
+                key, place, legal=lambda: [b.name for b in state.index.blocks_below(place)], nodes=())  # fmt: skip
         assert isinstance(place, BlockRef)
         writes = [r.buffer.name for r in place.block.writes]
-        require(
-            isinstance(value, int) and 0 <= value < len(writes),
-            "{0} is the number of a buffer that block {1} writes, not {2}",
-            key,
-            place,
-            value,
-            legal=[f"{n} ({name})" for n, name in enumerate(writes)],
-        )
+        require(isinstance(value, int) and 0 <= value < len(writes),
+                "{0} is the number of a buffer that block {1} writes, not {2}",
+                key, place, value, legal=[f"{n} ({name})" for n, name in enumerate(writes)])  # fmt: skip
 
 
 def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
@@ -77,14 +58,9 @@ def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
 
 def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     value = notes[key]
-    require(
-        isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
-        "{0} is a list of non-negative numbers, not {1!r}",
-        key,
-        value,
-        nodes=[loop.node],
-        legal="a list of numbers from 0 on, as in [0, 1]",
-    )
+    require(isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
+            "{0} is a list of non-negative numbers, not {1!r}",
+            key, value, nodes=[loop.node], legal="a list of numbers from 0 on, as in [0, 1]")  # fmt: skip
     parts = statements_of_pipeline(loop)
     names = [_name(p, n) for n, p in enumerate(parts)]
     if key == ASYNC:
@@ -97,26 +73,13 @@ def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     if len(value) > len(names):
         # steps to come may place more, and lowering takes copies through registers and nested pipelines apart: it counts them
         names = [f"statement {n}" for n in range(len(value))]
-    require(
-        len(value) == len(names),
-        "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
-        key,
-        len(value),
-        loop.node,
-        len(parts),
-        ", ".join(names),
-        legal=f"a list of {len(names)} numbers",
-    )
+    require(len(value) == len(names),
+            "{0} has {1} numbers, one for each statement, but the body of loop {2} has {3}: {4}",
+            key, len(value), loop.node, len(parts), ", ".join(names), legal=f"a list of {len(names)} numbers")  # fmt: skip
     if key == ORDER:
-        require(
-            sorted(value) == list(range(len(names))),
-            "{0} is a permutation of the numbers 0 to {1}, the position of each statement; {2} is not",
-            key,
-            len(names) - 1,
-            list(value),
-            nodes=[loop.node],
-            legal=f"a permutation of {list(range(len(names)))}",
-        )
+        require(sorted(value) == list(range(len(names))),
+                "{0} is a permutation of the numbers 0 to {1}, the position of each statement; {2} is not", key,
+                len(names) - 1, list(value), nodes=[loop.node], legal=f"a permutation of {list(range(len(names)))}")  # fmt: skip
     if len(names) == len(parts):
         _check_dependences(loop, parts, names, notes)
 

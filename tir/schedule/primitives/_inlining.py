@@ -101,22 +101,15 @@ def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | Non
 
 def require_no_views(block: BlockRef) -> None:
     """Require that ``block`` has no view, which a store that moves into another block would leave behind."""
-    require(
-        not block.block.match_buffers,
-        "block {0} has views of buffers, and what it computes cannot be told without them",
-        block,
-    )
+    require(not block.block.match_buffers,
+            "block {0} has views of buffers, and what it computes cannot be told without them", block)  # fmt: skip
 
 
 def require_spatial(block: BlockRef) -> None:
     reduce = [i.var.name for i in block.block.iter_vars if i.iter_type == "reduce" and not is_const(i.dom.extent, 1)]
-    require(
-        not reduce,
-        "block {0} is a reduction over {1}",
-        block,
-        ", ".join(reduce),
-        legal="decompose_reduction or rfactor first, or keep it",
-    )
+    require(not reduce,
+            "block {0} is a reduction over {1}",
+            block, ", ".join(reduce), legal="decompose_reduction or rfactor first, or keep it")  # fmt: skip
     require(
         block.block.init is None,
         "block {0} has an init: it is a reduction",
@@ -145,13 +138,9 @@ def solve_iters(
     """
     iters = {i.var: i for i in block.block.iter_vars}
     wide = next((e for e in (*indices, *given) if e.dtype.lanes > 1), None)
-    require(
-        wide is None,
-        "cannot invert the vector index `{0}`: block {1} is matched by scalar indices",
-        wide,
-        block,
-        legal="a step before its accesses are vectors",
-    )
+    require(wide is None,
+            "cannot invert the vector index `{0}`: block {1} is matched by scalar indices",
+            wide, block, legal="a step before its accesses are vectors")  # fmt: skip
     given = [cast(str(e.dtype), g) for e, g in zip(indices, given)]
     solved: dict[Var, Expr] = {v: i.dom.min for v, i in iters.items() if is_const(i.dom.extent, 1)}
     conditions = [EQ(e, g) for e, g in zip(indices, given) if not uses_var(e, iters)]
@@ -191,12 +180,9 @@ def _solved_together(block: BlockRef, indices: Sequence[Expr], given: Sequence[E
     """All iterators, by the inverse of the indices."""
     domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}
     found = detect_iter_map(list(indices), domains) or detect_iter_map(list(indices), _padded(indices, domains))
-    require(
-        found,
-        "cannot prove that block {0} touches each element once: its indices are ({1})",
-        block,
-        ", ".join(short_text(e) for e in indices),
-    )
+    require(found,
+            "cannot prove that block {0} touches each element once: its indices are ({1})",
+            block, ", ".join(short_text(e) for e in indices))  # fmt: skip
     assert isinstance(found, IterMap)
     # outside of the box that the indices fill there is no instance
     pairs = zip(found.indices, given)
@@ -243,11 +229,9 @@ def domain_guards(
     """The condition that the consumer has an instance for the producer's, over the producer's loops."""
     analyzer = known(producer)
     own = about_iterators(consumer, [solved[i.var] for i in consumer.block.iter_vars])
-    require(
-        own is not None,
-        "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
-        consumer,
-    )
+    require(own is not None,
+            "the predicate of block {0} uses a loop that no iterator is bound to, so it cannot move with the block",
+            consumer)  # fmt: skip
     values = producer.bindings
     inside = [
         guard

@@ -50,13 +50,9 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
     node = node_of(block_or_loop)
     require(isinstance(ann_key, str), "an annotation key is a string, not {0}", type(ann_key).__name__)
     value = _plain(ann_val)
-    require(
-        ann_key != PRIVATE,
-        "{0} is what steps trust of a loop; privatize adds it once it is proved",
-        PRIVATE,
-        nodes=[block_or_loop.node],
-        legal="privatize(loop, buffer)",
-    )
+    require(ann_key != PRIVATE,
+            "{0} is what steps trust of a loop; privatize adds it once it is proved",
+            PRIVATE, nodes=[block_or_loop.node], legal="privatize(loop, buffer)")  # fmt: skip
     check_annotation(state, block_or_loop, ann_key, value)
     return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))
 
@@ -99,20 +95,12 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
                 B[vi] = A[vi] * 2.0
     """
     node = node_of(block_or_loop)
-    require(
-        ann_key in node.annotations,
-        "{0} has no annotation {1}",
-        node,
-        ann_key,
-        nodes=[block_or_loop.node],
-        legal=lambda: near_names(ann_key, node.annotations) or _where_annotated(state, ann_key),
-    )
-    require(
-        ann_key != PRIVATE or getattr(node, "kind", SERIAL) in (SERIAL, UNROLLED),
-        "the iterations of {0} run in no order, each with its own {1}",
-        block_or_loop,
-        ", ".join(b.name for b in node.annotations[ann_key]) if ann_key == PRIVATE else "",
-    )
+    require(ann_key in node.annotations,
+            "{0} has no annotation {1}", node, ann_key, nodes=[block_or_loop.node],
+            legal=lambda: near_names(ann_key, node.annotations) or _where_annotated(state, ann_key))  # fmt: skip
+    require(ann_key != PRIVATE or getattr(node, "kind", SERIAL) in (SERIAL, UNROLLED),
+            "the iterations of {0} run in no order, each with its own {1}",
+            block_or_loop, ", ".join(b.name for b in node.annotations[ann_key]) if ann_key == PRIVATE else "")  # fmt: skip
     return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
 
 

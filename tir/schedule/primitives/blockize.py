@@ -73,13 +73,9 @@ def check_blockize(
         return plan_set(state, target)
     require(not isinstance(target, BlockRef) or target.scope is not None, "the root block cannot be blockized")
     blocks = state.index.blocks_below(target)
-    require(
-        len(blocks) == 1,
-        "there are {0} blocks under {1}, and blockize takes one",
-        len(blocks),
-        target,
-        nodes=[b.node for b in blocks],
-    )
+    require(len(blocks) == 1,
+            "there are {0} blocks under {1}, and blockize takes one",
+            len(blocks), target, nodes=[b.node for b in blocks])  # fmt: skip
     block = blocks[0]
     require_only_loops(target, block)
     inner = [r for r in block.loops() if r is target or target in r.ancestors()]
@@ -93,13 +89,8 @@ def require_only_loops(target: Any, block: BlockRef) -> None:
     place = block
     while place is not target and place.parent is not None:
         place = place.parent  # type: ignore[assignment]
-        require(
-            isinstance(place.node, For),
-            "something other than loops stands between {0} and block {1}",
-            target,
-            block,
-            nodes=[place.node],
-        )
+        require(isinstance(place.node, For),
+                "something other than loops stands between {0} and block {1}", target, block, nodes=[place.node])  # fmt: skip
 
 
 def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
@@ -112,23 +103,13 @@ def divide(block: BlockRef, inner: list[LoopRef]) -> Division:
             tied = next(
                 (r for r in block.all_loops() if r not in inner and uses_var(getattr(ref.node, bound), r.var)), None
             )
-            require(
-                tied is None,
-                "the {0} of loop {1} depends on {2}, which is outside: {3}",
-                "start" if bound == "min" else bound,
-                ref.node,
-                tied.name if tied else "",
-                consequence,
-            )
+            require(tied is None,
+                    "the {0} of loop {1} depends on {2}, which is outside: {3}",
+                    "start" if bound == "min" else bound, ref.node, tied.name if tied else "", consequence)  # fmt: skip
     found = subspace_divide(block.node.iter_values, domains, [r.var for r in inner], block.node.predicate)
-    require(
-        found,
-        "the bindings of block {0} do not divide at {1}: {2}",
-        block,
-        inner[0].node if inner else block,
-        getattr(found, "error", ""),
-        nodes=[block.node],
-    )
+    require(found,
+            "the bindings of block {0} do not divide at {1}: {2}",
+            block, inner[0].node if inner else block, getattr(found, "error", ""), nodes=[block.node])  # fmt: skip
     assert isinstance(found, Division)
     return found
 
@@ -218,13 +199,9 @@ def _domains(iterator: IterVar, outer: Expr, inner: Expr) -> tuple[Range, Range]
         return Range(zero, outer), cast(Range, iterator.dom)
     analyzer = Analyzer()
     begin = analyzer.simplify(first // inner)
-    require(
-        is_const(inner, 1) or analyzer.can_prove_equal(first % inner, 0),
-        "{0} starts at {1}, inside of a part of {2}",
-        iterator.var.name,
-        lambda: short_text(first),
-        lambda: short_text(inner),
-    )
+    require(is_const(inner, 1) or analyzer.can_prove_equal(first % inner, 0),
+            "{0} starts at {1}, inside of a part of {2}",
+            iterator.var.name, lambda: short_text(first), lambda: short_text(inner))  # fmt: skip
     return Range(begin, analyzer.simplify(outer - begin)), Range(zero, inner)
 
 

@@ -39,11 +39,8 @@ def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
     ]
     legal = "add it to the set, or move it away"
     require_none(others, "block {0} is between the blocks to be merged", legal=legal)
-    require(
-        len(inside) == last - first + 1 == len(blocks),
-        "between the blocks of the set there is more than their own loops",
-        nodes=[b.node for b in blocks],
-    )
+    require(len(inside) == last - first + 1 == len(blocks),
+            "between the blocks of the set there is more than their own loops", nodes=[b.node for b in blocks])  # fmt: skip
     name = state.fresh_block_name("_".join(b.name for b in blocks) + "_o")
     ordered = sorted(blocks, key=lambda b: next(n for n, s in enumerate(members) if _holds(s, b)))
     made = _around(home, ordered, name)
@@ -66,31 +63,19 @@ def _around(home: Place, blocks: Sequence[BlockRef], name: str) -> BlockRealize:
         own = [p for p in ref.loops() if home in p.ancestors()]
         require_only_loops(own[0] if own else ref, ref)
         outer = outer_block(ref, own, divide(ref, own), name, keep_units=False)
-        require(
-            outer.block.init is None,
-            "the loops around the set reduce in block {0}, and its init has no place in a block around several",
-            ref,
-            legal=f'decompose_reduction("{ref.name}", …) first',
-        )
-        require(
-            condition is None or key(condition) == key(outer.predicate),
-            "block {0} runs under another condition on the loops around the set than block {1}",
-            ref,
-            blocks[0],
-            nodes=[ref.node],
-        )
+        require(outer.block.init is None,
+                "the loops around the set reduce in block {0}, and its init has no place in a block around several",
+                ref, legal=f'decompose_reduction("{ref.name}", …) first')  # fmt: skip
+        require(condition is None or key(condition) == key(outer.predicate),
+                "block {0} runs under another condition on the loops around the set than block {1}",
+                ref, blocks[0], nodes=[ref.node])  # fmt: skip
         condition = outer.predicate
         renamed: dict[Var, Expr] = {}
         for iterator, value in zip(outer.block.iter_vars, outer.iter_values):
             known, _ = iters.setdefault((key(value), key(iterator.dom.extent)), (iterator, value))
-            require(
-                known.iter_type == iterator.iter_type,
-                "`{0}` is a {1} iterator in one block of the set and a {2} iterator in block {3}",
-                iterator.var.name,
-                known.iter_type,
-                iterator.iter_type,
-                ref,
-            )
+            require(known.iter_type == iterator.iter_type,
+                    "`{0}` is a {1} iterator in one block of the set and a {2} iterator in block {3}",
+                    iterator.var.name, known.iter_type, iterator.iter_type, ref)  # fmt: skip
             renamed[iterator.var] = known.var
         nests.append(substitute(outer.block.body, renamed))
     assert condition is not None

@@ -267,12 +267,8 @@ def plan_cache_write(
     buffer = pick_buffer(block, "writes", write_buffer_index)
     consumers = list(consumer_blocks or ())
     require_members(consumers, scope)
-    require(
-        unsafe or shares_memory(buffer, outline(block.block).writes),
-        "block {0} declares that it writes {1}, and writes nothing of it",
-        block,
-        buffer.name,
-    )
+    require(unsafe or shares_memory(buffer, outline(block.block).writes),
+            "block {0} declares that it writes {1}, and writes nothing of it", block, buffer.name)  # fmt: skip
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
     require_known_uses((), buffer, unsafe, [*makers, *users])

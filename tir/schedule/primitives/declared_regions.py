@@ -72,14 +72,9 @@ def _check_annotate_buffer_access(
     iters = block.block.iter_vars
     made = _ends(gen_new_ranges, iters, buffer)
     ends = made.map_indices([i.var for i in iters], Analyzer({i.var: i.dom for i in iters if i.dom is not None}))
-    require(
-        len(ends) == 2 * buffer.ndim,
-        "{0} ranges are given for the {1} axes of buffer {2}",
-        len(ends) // 2,
-        buffer.ndim,
-        buffer.name,
-        legal=f"{buffer.ndim} pairs of begin and end",
-    )
+    require(len(ends) == 2 * buffer.ndim,
+            "{0} ranges are given for the {1} axes of buffer {2}",
+            len(ends) // 2, buffer.ndim, buffer.name, legal=f"{buffer.ndim} pairs of begin and end")  # fmt: skip
     analyzer = Analyzer()
     ranges = tuple(Range(a, analyzer.simplify(b - a)) for a, b in zip(ends[::2], ends[1::2]))
     changed = tuple(BufferRegion(buffer, ranges) if n == number else r for n, r in enumerate(regions))
@@ -165,16 +160,9 @@ def _check_unsafe_hide_buffer_access(
     regions = getattr(block.block, side)
     gone = {int(n) for n in buf_index_array}
     bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]
-    require(
-        not bad,
-        "block {0} {1} {2} regions, so there is no number {3}",
-        block,
-        side,
-        len(regions),
-        bad[0] if bad else 0,
-        legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)],
-        nodes=(),
-    )
+    require(not bad,
+            "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0,
+            legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)], nodes=())  # fmt: skip
     kept = tuple(r for n, r in enumerate(regions) if n not in gone)
     return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})
 

@@ -67,12 +67,9 @@ def _check_fuse_reduction_epilogue(
     Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
     epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
     """
-    require(
-        reduction_block.block.init is not None,
-        "block {0} has no T.init(): it is not a whole reduction",
-        reduction_block,
-        legal=lambda: [f"the reduction `{name}`, first" for name in blocks_with_init(state)],
-    )
+    require(reduction_block.block.init is not None,
+            "block {0} has no T.init(): it is not a whole reduction",
+            reduction_block, legal=lambda: [f"the reduction `{name}`, first" for name in blocks_with_init(state)])  # fmt: skip
     return plan_epilogue(state, reduction_block, epilogue_block, unsafe)
 
 
@@ -158,41 +155,26 @@ def _result(scope: BlockRef, reduction: BlockRef, epilogue: BlockRef) -> tuple[B
     others = [w for w in writers(scope, buffer) if w is not reduction]
     users = [r for r in readers(scope, buffer) if r is not epilogue and r is not reduction]
     require_none(others, "buffer {1} is also written by {0}", buffer.name)
-    require(
-        buffer in scope.block.alloc_buffers and not users,
-        "buffer {0} is also used by {1}, so the reduction has to leave it",
-        buffer.name,
-        users[0].name if users else "the caller: it is an output of the function",
-    )
+    require(buffer in scope.block.alloc_buffers and not users,
+            "buffer {0} is also used by {1}, so the reduction has to leave it",
+            buffer.name, users[0].name if users else "the caller: it is an output of the function")  # fmt: skip
     require(not uses_pointer(scope.node, buffer), "the pointer of buffer {0} is used", buffer.name)
     require_no_address(scope, buffer)
     loads = [a for a in accesses(body.value) if isinstance(a, BufferLoad) and a.buffer is buffer]
     require(loads, "block {0} does not load {1} in what it stores", epilogue, buffer.name)
-    require(
-        all(structural_equal(x.indices, loads[0].indices) for x in loads),
-        "block {0} reads buffer {1} at several places",
-        epilogue,
-        buffer.name,
-    )
+    require(all(structural_equal(x.indices, loads[0].indices) for x in loads),
+            "block {0} reads buffer {1} at several places", epilogue, buffer.name)  # fmt: skip
     return buffer, loads[0], body
 
 
 def _stored_at(reduction: BlockRef, buffer: Buffer) -> Sequence[Expr]:
     """The indices of the reduction's result, which are the same at each of its steps."""
     stores = [a for a in accesses(reduction.block.body) if isinstance(a, BufferStore) and a.buffer is buffer]
-    require(
-        stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
-        "block {0} stores to {1} at several places",
-        reduction,
-        buffer.name,
-    )
+    require(stores and all(structural_equal(s.indices, stores[0].indices) for s in stores),
+            "block {0} stores to {1} at several places", reduction, buffer.name)  # fmt: skip
     inner = bound_inside(reduction.block)
-    require(
-        not any(uses_var(i, inner) for i in stores[0].indices),
-        "one instance of block {0} stores several results in {1}",
-        reduction,
-        buffer.name,
-    )
+    require(not any(uses_var(i, inner) for i in stores[0].indices),
+            "one instance of block {0} stores several results in {1}", reduction, buffer.name)  # fmt: skip
     return stores[0].indices
 
 

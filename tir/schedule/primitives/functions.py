@@ -29,12 +29,8 @@ def _check_work_on(state: State, func_name: str) -> State:
     >>> sch.func_working_on
     'again'
     """
-    require(
-        func_name in state.mod,
-        "no function `{0}` in the module",
-        func_name,
-        legal=lambda: near_names(func_name, state.mod),
-    )
+    require(func_name in state.mod,
+            "no function `{0}` in the module", func_name, legal=lambda: near_names(func_name, state.mod))  # fmt: skip
     return state.replaced(func_name=func_name, is_chosen=True)
 
 

@@ -73,13 +73,8 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     _require_unchanged(state, scope, block, consumers, store, unsafe)
     changes: list[tuple[Stmt, Stmt | None]] = [(block.node, None)]
     for consumer in consumers:
-        require(
-            not uses_pointer(consumer.node, buffer),
-            "block {0} uses the pointer of buffer {1}",
-            consumer,
-            buffer.name,
-            nodes=(),
-        )
+        require(not uses_pointer(consumer.node, buffer),
+                "block {0} uses the pointer of buffer {1}", consumer, buffer.name, nodes=())  # fmt: skip
         changes.append((consumer.node, _with_values(consumer, {buffer: (block, store)})))
     require_no_address(scope, buffer)
     return InlinePlan(scope, tuple(changes), (buffer,))
@@ -125,12 +120,8 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     store, _ = _single_store(state, scope, producer)
     require_no_address(scope, buffer)
     users = list(dict.fromkeys([*readers(scope, buffer), *_asking(scope, buffer)]))
-    require(
-        users == [block],
-        "buffer {0} is also read by {1}",
-        buffer.name,
-        ", ".join(u.name for u in users if u is not block),
-    )
+    require(users == [block],
+            "buffer {0} is also read by {1}", buffer.name, ", ".join(u.name for u in users if u is not block))  # fmt: skip
     require_spatial(block)
     require_no_views(block)
     body = block.block.body
@@ -164,13 +155,9 @@ def _with_value(predicate: Expr, producer: BlockRef, store: BufferStore) -> Expr
     def value(node: Any) -> Expr | None:
         if not isinstance(node, BufferLoad) or node.buffer is not store.buffer:
             return None
-        require(
-            all(analyzer.can_prove_equal(a, b) for a, b in zip(node.indices, stored)),
-            "`{0}`, in the condition of the consumer, is not the element that block {1} stores there",
-            node,
-            producer,
-            nodes=[producer.node],
-        )
+        require(all(analyzer.can_prove_equal(a, b) for a, b in zip(node.indices, stored)),
+                "`{0}`, in the condition of the consumer, is not the element that block {1} stores there",
+                node, producer, nodes=[producer.node])  # fmt: skip
         return substitute(store.value, values)
 
     return rewrite(predicate, value)
@@ -205,12 +192,8 @@ def _require_unused(scope: BlockRef, block: BlockRef, store: BufferStore) -> Non
     """Nothing but ``block`` uses the memory it stores to, and its value has no effect."""
     require(is_pure(store.value), "the value that block {0} stores has an effect", block)
     body = rewrite(scope.block.body, lambda n: Evaluate(const(0)) if n is block.node else None)
-    require(
-        named(body).isdisjoint(memory_of([store])),
-        "the memory of buffer {0} is used outside of block {1}",
-        store.buffer.name,
-        block,
-    )
+    require(named(body).isdisjoint(memory_of([store])),
+            "the memory of buffer {0} is used outside of block {1}", store.buffer.name, block)  # fmt: skip
 
 
 def _require_unchanged(
@@ -272,13 +255,9 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
     inner = {
         n.loop_var if isinstance(n, For) else n.var for n in walk(consumer.block.body) if isinstance(n, (For, IterVar))
     }
-    require(
-        not any(uses_var(e, inner) for e in solved.values()),
-        "cannot prove that what block {0} reads is unchanged where {1} runs: loops inside {1} choose what it reads",
-        block,
-        consumer,
-        nodes=[consumer.node],
-    )
+    require(not any(uses_var(e, inner) for e in solved.values()),
+            "cannot prove that what block {0} reads is unchanged where {1} runs: loops inside {1} choose what it reads",
+            block, consumer, nodes=[consumer.node])  # fmt: skip
     open_ = [substitute(c, own) for c in conditions if not analyzer.can_prove(c)]
     values = tuple(substitute(solved[i.var], own) for i in block.block.iter_vars)
     return block.node.replace(iter_values=values, predicate=all_of([consumer.node.predicate, *open_]))

@@ -127,19 +127,12 @@ def _check_transform_layout(
     made = index_map_of(index_map, old.ndim, dtype)
     require_no_view(state, old)
     require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
-    require(
-        not uses_pointer(state.func.body, old),
-        "buffer {0} is also used by its pointer or through another view, which would not follow",
-        old.name,
-    )
+    require(not uses_pointer(state.func.body, old),
+            "buffer {0} is also used by its pointer or through another view, which would not follow", old.name)  # fmt: skip
     beyond = next((e for e in by_address(state.func.body, old) if not is_in_one_element(e)), None)
-    require(
-        beyond is None,
-        "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
-        caller_of(beyond) if beyond else "",
-        old.name,
-        nodes=[beyond.node] if beyond else [],
-    )
+    require(beyond is None,
+            "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
+            caller_of(beyond) if beyond else "", old.name, nodes=[beyond.node] if beyond else [])  # fmt: skip
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
     if pad_value is not None and made.symbolic_divisors():
         if old not in state.func.buffer_map.values():  # the caller passes the new layout of a parameter
@@ -200,11 +193,8 @@ def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) 
             analyzer.bind(item.var, item.dom)
 
     def move(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        require(
-            not any(isinstance(i, Ramp) or i.dtype.lanes > 1 for i in indices),
-            "buffer {0} is accessed by vectors; transform its layout before vectorizing",
-            old.name,
-        )
+        require(not any(isinstance(i, Ramp) or i.dtype.lanes > 1 for i in indices),
+                "buffer {0} is accessed by vectors; transform its layout before vectorizing", old.name)  # fmt: skip
         return index_map.map_indices(indices, analyzer)
 
     def visit(item: Any) -> Any:
@@ -355,11 +345,8 @@ def _check_transform_block_layout(
         require_plain(loop, "transform_block_layout")
     require_perfect(loops, block, "loop {0} holds more than block {1}, whose loops are replaced")
     domains = {r.var: r.range for r in loops}
-    require(
-        runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
-        "the loops around block {0} do not run it exactly once for each value of its iterators",
-        block,
-    )
+    require(runs_whole_domain(block) and detect_iter_map(block.node.iter_values, domains, block.node.predicate),
+            "the loops around block {0} do not run it exactly once for each value of its iterators", block)  # fmt: skip
     extents = _extents_from_zero(block, loops)
     try:
         inverse = made.inverse(extents)
@@ -469,15 +456,9 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     """
     count = len(block.block.iter_vars)
     order = tuple(int(n) for n in new_order)
-    require(
-        sorted(order) == list(range(count)),
-        "{0} is not an order of the {1} iterators of block {2}",
-        list(order),
-        count,
-        block,
-        legal=f"a permutation of {list(range(count))}",
-        nodes=(),
-    )
+    require(sorted(order) == list(range(count)),
+            "{0} is not an order of the {1} iterators of block {2}",
+            list(order), count, block, legal=f"a permutation of {list(range(count))}", nodes=())  # fmt: skip
     return IterOrderPlan(block.node, order)
 
 

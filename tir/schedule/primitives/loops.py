@@ -34,22 +34,12 @@ def require_plain(loop: LoopRef, what: str, inherited: Collection[str] = ()) -> 
     f = loop.node
     dropped = [key for key in f.annotations if key not in inherited]
     kind = f"bound to {f.thread}" if f.thread else f.kind
-    require(
-        f.kind == SERIAL,
-        "loop {0} is {1}; {2} takes serial loops",
-        f,
-        kind,
-        what,
-        legal=f"{what} first, and mark the loops it gives",
-    )
-    require(
-        not dropped,
-        "loop {0} has annotations ({1}) that {2} would drop",
-        f,
-        ", ".join(dropped),
-        what,
-        legal=f"unannotate it, {what}, and annotate the loops it gives",
-    )
+    require(f.kind == SERIAL,
+            "loop {0} is {1}; {2} takes serial loops",
+            f, kind, what, legal=f"{what} first, and mark the loops it gives")  # fmt: skip
+    require(not dropped,
+            "loop {0} has annotations ({1}) that {2} would drop",
+            f, ", ".join(dropped), what, legal=f"unannotate it, {what}, and annotate the loops it gives")  # fmt: skip
     require_fixed_bounds(loop, what)
 
 
@@ -132,14 +122,8 @@ def factor_exprs(state: State, loop: LoopRef, factors: Sequence[Any]) -> list[Ex
             made.append(None)
             continue
         unknown = next(iter(vars_in(f) - _variables_at(state, loop)), None) if isinstance(f, Expr) else None
-        require(
-            unknown is None,
-            "the factor `{0}` uses `{1}`, which has no value at loop {2}",
-            f,
-            unknown,
-            loop.node,
-            nodes=(),
-        )
+        require(unknown is None,
+                "the factor `{0}` uses `{1}`, which has no value at loop {2}", f, unknown, loop.node, nodes=())  # fmt: skip
         try:
             e = cast(dtype, f) if isinstance(f, Expr) else const(int(f), dtype)
         except ValueError as error:
@@ -223,27 +207,17 @@ def plan_split(
     if unknown:
         exprs[unknown[0]] = known.simplify(_parts(node, inner, divides or tail == "cut"))
     elif not divides and not disable_predication:
-        require(
-            _proved(known, node.extent <= inner),
-            "the factors {0} give {1} iterations, but loop {2} has {3}: some would be lost",
-            "[" + ", ".join(map(str, exprs)) + "]",
-            inner,
-            node,
-            node.extent,
-            nodes=[node],
-            legal="make one factor None to have it inferred",
-        )
+        require(_proved(known, node.extent <= inner),
+                "the factors {0} give {1} iterations, but loop {2} has {3}: some would be lost",
+                "[" + ", ".join(map(str, exprs)) + "]", inner, node, node.extent, nodes=[node],
+                legal="make one factor None to have it inferred")  # fmt: skip
     extents = tuple(_known(exprs))
     guarded = not divides and not disable_predication
     cut = None
     if guarded and tail != "guard":
-        require(
-            tail == "cut",
-            "the factors do not divide the extent {0} of loop {1}",
-            node.extent,
-            node,
-            legal=_divisors(constant(node.extent)),
-        )
+        require(tail == "cut",
+                "the factors do not divide the extent {0} of loop {1}",
+                node.extent, node, legal=_divisors(constant(node.extent)))  # fmt: skip
         whole, step = _whole_tiles(node, inner if unknown else None)
         cut, guarded = whole * step, False
         extents = tuple(const(whole, node.loop_var.dtype) if n in unknown else e for n, e in enumerate(extents))
@@ -258,26 +232,18 @@ def _parts(node: For, inner: Expr, divides: bool) -> Expr:
     if divides or size is None or not step:
         return floordiv(node.extent if divides else node.extent + (inner - 1), inner)
     count, dtype = -(-size // step), node.loop_var.dtype
-    require(
-        count * step <= dtype.max_value,
-        "the new loops have {0} iterations, which do not fit {1}",
-        count * step,
-        dtype,
-        nodes=[node],
-        legal="factors that divide, or the same loop with an extent of a wider type",
-    )
+    require(count * step <= dtype.max_value,
+            "the new loops have {0} iterations, which do not fit {1}", count * step, dtype, nodes=[node],
+            legal="factors that divide, or the same loop with an extent of a wider type")  # fmt: skip
     return const(count, dtype)
 
 
 def _whole_tiles(node: For, inner: Expr | None) -> tuple[int, int]:
     """How many tiles of ``inner`` iterations loop ``node`` has whole, and that number as a constant."""
     size, step = constant(node.extent), None if inner is None else constant(inner)
-    require(
-        size is not None and step is not None and size >= step,
-        'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
-        nodes=[node],
-        legal='tail="guard"',
-    )
+    require(size is not None and step is not None and size >= step,
+            'tail="cut" needs constant sizes, one factor None, and at least one whole tile',
+            nodes=[node], legal='tail="guard"')  # fmt: skip
     assert size is not None and step is not None
     return size // step, step
 
@@ -378,24 +344,13 @@ def _require_nested(outer: LoopRef, inner: LoopRef, what: str) -> None:
     if other is None:
         return
     if inner not in outer.ancestors() and outer in inner.ancestors():
-        require(
-            False,
-            "{0} needs perfectly nested loops, but between {1} and {2} there is {3}",
-            what,
-            outer.node,
-            inner.node,
-            name_of(other),
-            nodes=[outer.node, inner.node],
-        )
+        require(False,
+                "{0} needs perfectly nested loops, but between {1} and {2} there is {3}",
+                what, outer.node, inner.node, name_of(other), nodes=[outer.node, inner.node])  # fmt: skip
     swapped = inner in outer.ancestors()
-    require(
-        False,
-        "loop {0} is not the loop directly inside {1}",
-        inner.node,
-        outer.node,
-        nodes=[outer.node, inner.node],
-        legal=f"{what} them outermost first: {inner.name}, {outer.name}" if swapped else "",
-    )
+    require(False,
+            "loop {0} is not the loop directly inside {1}", inner.node, outer.node, nodes=[outer.node, inner.node],
+            legal=f"{what} them outermost first: {inner.name}, {outer.name}" if swapped else "")  # fmt: skip
 
 
 def depends_witness(loop: For, outer: Sequence[For]) -> list[str]:
@@ -445,13 +400,8 @@ def _check_fuse(state: State, *loops: LoopRef, preserve_unit_iters: bool = True,
     for n, loop in enumerate(chain):
         used = vars_in(loop.node.extent) | vars_in(loop.node.min)
         for above in (o.node for o in chain[:n] if o.var in used):
-            raise ScheduleError(
-                "the range of {0} depends on {1}, so the two have no product",
-                loop.node,
-                above,
-                witness=depends_witness(loop.node, [above]),
-                nodes=[loop.node],
-            )
+            raise ScheduleError("the range of {0} depends on {1}, so the two have no product",
+                                loop.node, above, witness=depends_witness(loop.node, [above]), nodes=[loop.node])  # fmt: skip
     _require_fits(chain)
     if name is None:
         name = derived_name("_".join(loop.name for loop in chain), "_fused", visible_names(state, chain))
@@ -463,15 +413,10 @@ def _require_fits(chain: list[LoopRef]) -> None:
     known = [constant(loop.node.extent) for loop in chain]
     dtype = max((loop.node.loop_var.dtype for loop in chain), key=lambda d: d.bits)
     total = math.prod(n for n in known if n is not None)
-    require(
-        0 in known or total <= dtype.max_value,
-        "the product of the extents, {0} = {1}, does not fit {2}",
-        " * ".join(str(n) for n in known if n is not None),
-        total,
-        dtype,
-        nodes=[chain[0].node],
-        legal="the same loops with extents of int64",
-    )
+    require(0 in known or total <= dtype.max_value,
+            "the product of the extents, {0} = {1}, does not fit {2}",
+            " * ".join(str(n) for n in known if n is not None), total, dtype, nodes=[chain[0].node],
+            legal="the same loops with extents of int64")  # fmt: skip
 
 
 def members(loops: Sequence[Any]) -> list[LoopRef]:

@@ -141,20 +141,11 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     body = block.block
     factors = [int(p) for p in padding]
     scope = scope_of(state, block)
-    require(
-        len(factors) == len(body.iter_vars),
-        "block {0} has {1} iterators, but there are {2} padding factors",
-        block,
-        len(body.iter_vars),
-        len(factors),
-        legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded",
-    )
-    require(
-        all(p >= 1 for p in factors),
-        "a padding factor is at least 1; they are {0}",
-        factors,
-        legal="factors of 1 or more; 1 pads nothing",
-    )
+    require(len(factors) == len(body.iter_vars),
+            "block {0} has {1} iterators, but there are {2} padding factors", block, len(body.iter_vars), len(factors),
+            legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded")  # fmt: skip
+    require(all(p >= 1 for p in factors),
+            "a padding factor is at least 1; they are {0}", factors, legal="factors of 1 or more; 1 pads nothing")  # fmt: skip
     loops = own_nest(block)
     sizes = _sizes(block, factors)
     if not sizes:
@@ -210,37 +201,20 @@ def own_nest(block: BlockRef) -> list[LoopRef]:
     values = block.node.iter_values
     loops = {p.var: p for p in block.loops()}
     for iterator, value in zip(block.block.iter_vars, values):
-        require(
-            isinstance(value, Var) and value in loops,
-            "iterator {0} of block {1} is `{2}`, not a loop",
-            iterator.var.name,
-            block,
-            lambda: short_text(value),
-        )
-        require(
-            iterator.iter_type in ("spatial", "reduce"),
-            "iterator {0} of block {1} is {2}: it may mean anything",
-            iterator.var.name,
-            block,
-            iterator.iter_type,
-        )
-    require(
-        len({*values}) == len(values) > 0 and is_const(block.node.predicate, 1),
-        "block {0} runs under a condition, or a loop is named twice",
-        block,
-    )
+        require(isinstance(value, Var) and value in loops,
+                "iterator {0} of block {1} is `{2}`, not a loop", iterator.var.name, block, lambda: short_text(value))  # fmt: skip
+        require(iterator.iter_type in ("spatial", "reduce"),
+                "iterator {0} of block {1} is {2}: it may mean anything", iterator.var.name, block, iterator.iter_type)  # fmt: skip
+    require(len({*values}) == len(values) > 0 and is_const(block.node.predicate, 1),
+            "block {0} runs under a condition, or a loop is named twice", block)  # fmt: skip
     nest = [p for p in block.loops() if p.var in {*values}]
     analyzer = Analyzer()
     for iterator, value in zip(block.block.iter_vars, values):
         assert isinstance(value, Var)
         node = loops[value].node
         exact = is_const(node.min, 0) and is_const(iterator.dom.min, 0)
-        require(
-            exact and analyzer.can_prove_equal(node.extent, iterator.dom.extent),
-            "loop {0} does not run over just the domain of iterator {1}, from zero",
-            node,
-            iterator.var.name,
-        )
+        require(exact and analyzer.can_prove_equal(node.extent, iterator.dom.extent),
+                "loop {0} does not run over just the domain of iterator {1}, from zero", node, iterator.var.name)  # fmt: skip
         outer = next((p for p in block.loops() if uses_var(node.extent, p.var)), None)
         require(
             outer is None,
@@ -296,12 +270,8 @@ def _groups(
         rule = "block {1} uses {2} at `{3}`, which is not an iterator or a constant"
         require_none(composite, rule, block, access.buffer.name, short_text, nodes=[block.node])
         store = written.get(access.buffer.data)
-        require(
-            store is None or _is_same_element(access, store),
-            "block {0} uses {1} at other elements than the one it writes",
-            block,
-            access.buffer.name,
-        )
+        require(store is None or _is_same_element(access, store),
+                "block {0} uses {1} at other elements than the one it writes", block, access.buffer.name)  # fmt: skip
         if any(i in padded for i in access.indices if isinstance(i, Var)):
             axes: list[tuple[Var | None, Range]] = [
                 (i, Range(const(0, i.dtype), domains[i])) if isinstance(i, Var) else (None, Range(i, const(1, i.dtype)))

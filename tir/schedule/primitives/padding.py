@@ -69,38 +69,23 @@ def _check_decompose_padding(
     """
     body = block.block
     store = body.body
-    require(
-        body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
-        "block {0} is more than one store of a padded value",
-        block,
-        legal="a block that stores T.if_then_else(inside, value, padding)",
-    )
+    require(body.init is None and isinstance(store, BufferStore) and not body.match_buffers and not body.alloc_buffers,
+            "block {0} is more than one store of a padded value",
+            block, legal="a block that stores T.if_then_else(inside, value, padding)")  # fmt: skip
     assert isinstance(store, BufferStore)
     condition, value, padding = _padded(store.value)
-    require(
-        condition is not None,
-        "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`",
-        block,
-        lambda: short_text(store.value),
-        legal="a block that stores T.if_then_else(inside, value, padding)",
-    )
+    require(condition is not None,
+            "block {0} does not store T.if_then_else(inside, value, padding), but `{1}`",
+            block, lambda: short_text(store.value), legal="a block that stores T.if_then_else(inside, value, padding)")  # fmt: skip
     assert condition is not None and value is not None and padding is not None
     analyzer = Analyzer()
     for iterator in body.iter_vars:
         analyzer.bind(iterator.var, iterator.dom)
-    require(
-        not analyzer.can_prove(condition),
-        "the condition `{0}` of block {1} always holds: nothing is padded",
-        lambda: short_text(condition),
-        block,
-    )
-    require(
-        not any(True for _ in accesses(padding)),
-        "the padding `{0}` of block {1} reads memory",
-        lambda: short_text(padding),
-        block,
-        legal="a padding that is computed from constants and iterators",
-    )
+    require(not analyzer.can_prove(condition),
+            "the condition `{0}` of block {1} always holds: nothing is padded", lambda: short_text(condition), block)  # fmt: skip
+    require(not any(True for _ in accesses(padding)),
+            "the padding `{0}` of block {1} reads memory",
+            lambda: short_text(padding), block, legal="a padding that is computed from constants and iterators")  # fmt: skip
     require(
         all(i.iter_type == "spatial" for i in body.iter_vars), "block {0} has an iterator that is not spatial", block
     )
@@ -206,12 +191,8 @@ def _require_fill_first(
     if users and not _pads_for_good(block, loop, store, condition, padding):
         rule = "block {0} under loop {1} uses {2}: the fill would come between"
         require_none(users, rule, loop, store.buffer.name, legal=_inner_loops(block, users))
-    require(
-        not sharing([*accesses(value), *accesses(condition)], store.buffer),
-        "block {0} reads {1}, which the fill would overwrite first",
-        block,
-        store.buffer.name,
-    )
+    require(not sharing([*accesses(value), *accesses(condition)], store.buffer),
+            "block {0} reads {1}, which the fill would overwrite first", block, store.buffer.name)  # fmt: skip
 
 
 def _box(block: BlockRef, loop: LoopRef, condition: Expr) -> dict[Var, tuple[int, int]] | None:

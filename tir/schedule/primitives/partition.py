@@ -39,24 +39,14 @@ def _lengths(f: For, given: Sequence[Expr | None]) -> list[Expr]:
     require(len(unknown) <= 1, "only one length can be None; {0} are", len(unknown), legal="one None, and numbers")
     size = constant(f.extent)
     sizes = [None if e is None else constant(e) for e in given]
-    require(
-        size is not None and all(s is not None for e, s in zip(given, sizes) if e is not None),
-        "loop_partition needs constant lengths, and loop {0} has extent {1}",
-        f,
-        f.extent,
-        legal='split with tail="guard" works with symbolic sizes',
-    )
+    require(size is not None and all(s is not None for e, s in zip(given, sizes) if e is not None),
+            "loop_partition needs constant lengths, and loop {0} has extent {1}",
+            f, f.extent, legal='split with tail="guard" works with symbolic sizes')  # fmt: skip
     assert size is not None
     used = sum(s for s in sizes if s is not None)
-    require(
-        used <= size,
-        "the lengths {0} sum to {1}, but loop {2} has {3} iterations",
-        [s for s in sizes if s],
-        used,
-        f,
-        size,
-        legal=f"lengths that sum to at most {size}; None for one takes the rest",
-    )
+    require(used <= size,
+            "the lengths {0} sum to {1}, but loop {2} has {3} iterations", [s for s in sizes if s], used, f, size,
+            legal=f"lengths that sum to at most {size}; None for one takes the rest")  # fmt: skip
     dtype = f.loop_var.dtype
     lengths = [const(size - used if s is None else s, dtype) for s in sizes]
     if not unknown and used < size:
@@ -188,17 +178,9 @@ def _check_merge(state: State, *loops: LoopRef, unsafe: bool = False) -> MergePl
         )
         for a, b in zip(first, chain):
             same = all(_equal(x, y) for x, y in ((a.extent, b.extent), (a.min, b.min)))
-            require(
-                same,
-                "loop {0} runs over {1} iterations from {2}, loop {3} over {4} from {5}",
-                a,
-                a.extent,
-                a.min,
-                b,
-                b.extent,
-                b.min,
-                legal="loops of equal ranges: loop_partition the longer one first",
-            )
+            require(same,
+                    "loop {0} runs over {1} iterations from {2}, loop {3} over {4} from {5}", a, a.extent, a.min, b,
+                    b.extent, b.min, legal="loops of equal ranges: loop_partition the longer one first")  # fmt: skip
     tops = [chain[0] for chain in chains]
     stmts = list(parent.node.stmts)
     at = [next(n for n, s in enumerate(stmts) if s is top) for top in tops]

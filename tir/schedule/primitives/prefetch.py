@@ -63,30 +63,17 @@ def _check_prefetch(
     require_above(state, loop, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     require(offset >= 1, "what is read {0} iterations later is not ahead", offset, legal="an offset of at least 1")
-    require(
-        not ends_with_launch(buffer.scope),
-        "buffer {0} is in {1} memory, which has no cache",
-        buffer.name,
-        buffer.scope,
-        nodes=[block.node],
-        legal="a buffer in global memory",
-    )
-    require(
-        loop.node.kind != VECTORIZED,
-        "the iterations of loop {0} are one instruction",
-        loop.node,
-        legal="prefetch at a loop around it",
-    )
+    require(not ends_with_launch(buffer.scope),
+            "buffer {0} is in {1} memory, which has no cache",
+            buffer.name, buffer.scope, nodes=[block.node], legal="a buffer in global memory")  # fmt: skip
+    require(loop.node.kind != VECTORIZED,
+            "the iterations of loop {0} are one instruction", loop.node, legal="prefetch at a loop around it")  # fmt: skip
     readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
     box = accessed_box(loop, readers, buffer, "reads")
     assert box is not None  # ``block`` is one of the readers
-    require(
-        any(uses_var(r, loop.var) for r in box),
-        "each iteration of loop {0} reads the same of {1}",
-        loop.node,
-        buffer.name,
-        legal="a loop with which the region moves",
-    )
+    require(any(uses_var(r, loop.var) for r in box),
+            "each iteration of loop {0} reads the same of {1}",
+            loop.node, buffer.name, legal="a loop with which the region moves")  # fmt: skip
     loaded = next((e for r in box for e in (r.min, r.extent) if has_load(e)), None)
     require(
         loaded is None,

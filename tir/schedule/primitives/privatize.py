@@ -61,22 +61,13 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
     node = loop.node
     allocated = [b for ref in state.index.blocks.values() if ref in loop.ancestors() for b in ref.block.alloc_buffers]
     found = next((b for b in allocated if b is buffer or b.name == buffer), None)
-    require(
-        found is not None,
-        "no block around loop {0} allocates a buffer `{1}`",
-        node,
-        getattr(buffer, "name", buffer),
-        legal=[b.name for b in allocated],
-    )
+    require(found is not None,
+            "no block around loop {0} allocates a buffer `{1}`",
+            node, getattr(buffer, "name", buffer), legal=[b.name for b in allocated])  # fmt: skip
     assert found is not None
-    require(
-        node.kind != THREAD_BINDING,
-        "loop {0} is bound to {1}: the scope of `{2}` says whose it is",
-        node,
-        node.thread,
-        found.name,
-        legal="set_scope",
-    )
+    require(node.kind != THREAD_BINDING,
+            "loop {0} is bound to {1}: the scope of `{2}` says whose it is",
+            node, node.thread, found.name, legal="set_scope")  # fmt: skip
     why = why_not_private(state.func, loop, found)
     require(why is None, "`{0}` cannot be private to loop {1}: {2}", found.name, node, why)
     around = [*(p.node for p in loop.loops()), node]

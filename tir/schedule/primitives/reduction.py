@@ -99,14 +99,9 @@ def _check_decompose_reduction(state: State, block: BlockRef, loop: LoopRef, *, 
         _require_own_results(block, loop)
         _require_before_parts(block, loop)
     other = wrapped_in(block, loop)
-    require(
-        unsafe or other is None,
-        "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
-        block,
-        first_line(other),
-        loop.node,
-        nodes=[block.node],
-    )
+    require(unsafe or other is None,
+            "block {0} is inside of `{1}`, under loop {2}: its init, before that loop, would not be",
+            block, first_line(other), loop.node, nodes=[block.node])  # fmt: skip
     loops = block.all_loops()
     empty = [ref for ref in loops[loops.index(loop) :] if is_const(ref.node.extent, 0) and not unsafe]
     rule = "loop {0} has no iteration, so that block {1} never runs; its init, before {2}, would"

@@ -170,30 +170,18 @@ def _staged(state: State, block: BlockRef, buffer: Buffer, storage_scope: str, i
     indices = _one_place(block, buffer)
     every = block.block.iter_vars
     for i in every:
-        require(
-            i.dom is not None and Analyzer().can_prove_equal(i.dom.min, const(0, i.dtype)),
-            "iterator {0} of block {1} does not start at 0",
-            i.var.name,
-            block,
-            nodes=(),
-        )
+        require(i.dom is not None and Analyzer().can_prove_equal(i.dom.min, const(0, i.dtype)),
+                "iterator {0} of block {1} does not start at 0", i.var.name, block, nodes=())  # fmt: skip
     outside = {r.var for r in block.loops()}
-    require(
-        not any(uses_var(i, outside) for i in indices),
-        "block {0} indexes buffer {1} by a loop, not by its iterators",
-        block,
-        buffer.name,
-    )
+    require(not any(uses_var(i, outside) for i in indices),
+            "block {0} indexes buffer {1} by a loop, not by its iterators", block, buffer.name)  # fmt: skip
     copied = _by_iterators(indices, every) if index_map is None else _by_map(state, buffer, indices, every, index_map)
     indices, iters, places, shape, recorded = copied
     tied = next((i for i in iters if uses_var(i.dom, outside)), None)
-    require(
-        tied is None and not any(uses_var(e, outside) for e in shape),
-        "how many values iterator {0} of block {1} has depends on a loop: a copy outside of it has no fixed size",
-        tied.var.name if tied else every[0].var.name if every else "",
-        block,
-        legal="cache_read or cache_write, and compute_at inside of that loop",
-    )
+    require(tied is None and not any(uses_var(e, outside) for e in shape),
+            "how many values iterator {0} of block {1} has depends on a loop: a copy outside of it has no fixed size",
+            tied.var.name if tied else every[0].var.name if every else "", block,
+            legal="cache_read or cache_write, and compute_at inside of that loop")  # fmt: skip
     if not places:  # one element: a buffer still has an axis
         places, shape = (const(0),), (const(1),)
     copy = decl_buffer(shape, buffer.dtype, name, scope=storage_scope)
@@ -234,48 +222,26 @@ def _by_map(
 
 def _one_place(block: BlockRef, buffer: Buffer) -> tuple[Expr, ...]:
     """The indices at which ``block`` accesses ``buffer``: the same everywhere in it."""
-    require(
-        not contains(BlockRealize, block.block.body),
-        "block {0} has blocks inside; only a block that loads and stores itself has one place",
-        block,
-        nodes=(),
-    )
-    require(
-        not uses_pointer(block.node, buffer),
-        "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",
-        block,
-        buffer.name,
-        nodes=(),
-    )
+    require(not contains(BlockRealize, block.block.body),
+            "block {0} has blocks inside; only a block that loads and stores itself has one place", block, nodes=())  # fmt: skip
+    require(not uses_pointer(block.node, buffer),
+            "cannot prove where block {0} uses buffer {1}: its pointer is used directly or through another view",
+            block, buffer.name, nodes=())  # fmt: skip
     found = [a.indices for a in accesses(block.block) if a.buffer is buffer]
     require(found, "block {0} does not load or store buffer {1} itself", block, buffer.name, nodes=())
     for other in found[1:]:
-        require(
-            same_index(found[0], other),
-            "block {0} uses buffer {1} at more than one place: [{2}] and [{3}]",
-            block,
-            buffer.name,
-            _listed(found[0]),
-            _listed(other),
-            legal="cache_read or cache_write, which copy the buffer at its own indices",
-        )
+        require(same_index(found[0], other),
+                "block {0} uses buffer {1} at more than one place: [{2}] and [{3}]",
+                block, buffer.name, _listed(found[0]), _listed(other),
+                legal="cache_read or cache_write, which copy the buffer at its own indices")  # fmt: skip
     wide = next((e for e in found[0] if e.dtype.lanes > 1), None)
-    require(
-        wide is None,
-        "block {0} indexes buffer {1} by a vector, `{2}`: it uses many places at a time",
-        block,
-        buffer.name,
-        wide,
-        legal="cache_read or cache_write, which copy the buffer at its own indices",
-    )
+    require(wide is None,
+            "block {0} indexes buffer {1} by a vector, `{2}`: it uses many places at a time",
+            block, buffer.name, wide, legal="cache_read or cache_write, which copy the buffer at its own indices")  # fmt: skip
     own = {i.var for i in block.block.iter_vars}
     inner = {n.loop_var for n in nodes_of(block.block.body) if hasattr(n, "loop_var")}
-    require(
-        not any(uses_var(e, inner - own) for e in found[0]),
-        "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time",
-        block,
-        buffer.name,
-    )
+    require(not any(uses_var(e, inner - own) for e in found[0]),
+            "block {0} indexes buffer {1} by a loop inside it: it uses many places at a time", block, buffer.name)  # fmt: skip
     return found[0]
 
 
@@ -325,11 +291,8 @@ def _computed(block: BlockRef, staged: _Staged) -> Expr:
     pairs = zip(block.block.iter_vars, block.node.iter_values)
     own = {value: i.var for i, value in pairs if i in staged.iters and isinstance(value, Var)}
     found = entered(reduced, Analyzer({r.var: r.range for r in block.loops() if r.var in own}))
-    require(
-        not any(uses_var(c, r.var) for c in found for r in block.loops() if r.var not in own),
-        "whether block {0} computes anything depends on a loop: what is copied back is not known",
-        block,
-    )
+    require(not any(uses_var(c, r.var) for c in found for r in block.loops() if r.var not in own),
+            "whether block {0} computes anything depends on a loop: what is copied back is not known", block)  # fmt: skip
     found = [substitute(c, own) for c in found]
     return all_of(found)
 
@@ -389,13 +352,9 @@ def _stage_read(
     scope = scope_of(state, block)
     staged = _staged(state, block, buffer, storage_scope, index_map, name)
     sources = {buffer, *(n.buffer for e in staged.indices for n in nodes_of(e) if isinstance(n, BufferLoad))}
-    require(
-        unsafe or not any(r.buffer in sources for r in block.block.writes),
-        "block {0} writes buffer {1} as well; a copy made before would miss that",
-        block,
-        buffer.name,
-        legal="cache_inplace, or reindex its write",
-    )
+    require(unsafe or not any(r.buffer in sources for r in block.block.writes),
+            "block {0} writes buffer {1} as well; a copy made before would miss that",
+            block, buffer.name, legal="cache_inplace, or reindex its write")  # fmt: skip
     others = [b for b in blocks_using(scope, memory_of(sources), "writes") if b is not block]
     host = _apart_from([*others, *(place for source in sources for place in bare_writers(scope, source))], block, scope)
     rule = "block {0} writes in the loops of block {1} what the copy before those loops would read"
@@ -448,13 +407,9 @@ def _stage_write(
         block,
     )
     updates = any(isinstance(a, BufferLoad) and a.buffer is buffer for a in accesses(block.block.body))
-    require(
-        unsafe or not updates or block.block.init is not None,
-        "block {0} reads {1} before anything here has written it: the copy would start uninitialised",
-        block,
-        buffer.name,
-        legal="cache_inplace",
-    )
+    require(unsafe or not updates or block.block.init is not None,
+            "block {0} reads {1} before anything here has written it: the copy would start uninitialised",
+            block, buffer.name, legal="cache_inplace")  # fmt: skip
     rule = "block {0} stores more than once at one place of buffer {1}, and the copy back would not keep their order"
     if not unsafe:
         domains = {i.var: i.dom for i in staged.iters if i.dom is not None}
@@ -544,14 +499,8 @@ def _check_cache_inplace(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
-    require(
-        any(r.buffer is buffer for r in block.block.writes),
-        "block {0} does not write buffer {1}, which it reads",
-        block,
-        buffer.name,
-        legal="cache_read",
-        nodes=(),
-    )
+    require(any(r.buffer is buffer for r in block.block.writes),
+            "block {0} does not write buffer {1}, which it reads", block, buffer.name, legal="cache_read", nodes=())  # fmt: skip
     require_known_uses([block], buffer, unsafe)
     others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)

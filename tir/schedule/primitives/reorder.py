@@ -47,14 +47,10 @@ def _chain(state: State, loops: list[LoopRef]) -> list[LoopRef]:
             _refuse_chain(top, bottom, place)
         if isinstance(place.node, SeqStmt):
             others = [s for s in place.node.stmts if s is not chain[-1].node]
-            require(
-                False,
-                "reorder needs perfectly nested loops, but {0} shares its parent with {1}",
-                chain[-1].node,
-                " and ".join(name_of(s) for s in others[:4]),
-                nodes=[chain[-1].node, *others[:1]],
-                legal="only loops with nothing beside them can move past each other; separate them first",
-            )
+            require(False,
+                    "reorder needs perfectly nested loops, but {0} shares its parent with {1}",
+                    chain[-1].node, " and ".join(name_of(s) for s in others[:4]), nodes=[chain[-1].node, *others[:1]],
+                    legal="only loops with nothing beside them can move past each other; separate them first")  # fmt: skip
         chain.append(place)
     chain.reverse()
     missing = [loop for loop in loops if loop not in chain]
@@ -100,13 +96,8 @@ def plan_reorder(state: State, *loops: LoopRef, unsafe: bool = False) -> Reorder
     for n, f in enumerate(after):
         used = vars_in(f.extent, f.min)
         for inside in (g for g in after[n + 1 :] if g.loop_var in used):
-            raise ScheduleError(
-                "the range of {0} depends on {1}, so {0} cannot be outside {1}",
-                f,
-                inside,
-                witness=depends_witness(f, [inside]),
-                nodes=[f],
-            )
+            raise ScheduleError("the range of {0} depends on {1}, so {0} cannot be outside {1}",
+                                f, inside, witness=depends_witness(f, [inside]), nodes=[f])  # fmt: skip
     moved = [n for n, (a, b) in enumerate(zip(before, after)) if a is not b]
     if unsafe or not moved:
         return ReorderPlan(before, after)

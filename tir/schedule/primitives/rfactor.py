@@ -43,14 +43,9 @@ class RfactorPlan:
 def _only_reduced_block(state: State, loop: LoopRef) -> BlockRef:
     """The only block under ``loop``, which the loop only reduces."""
     blocks = state.index.blocks_below(loop)
-    require(
-        len(blocks) == 1,
-        "loop {0} holds {1} blocks; rfactor takes a loop around one",
-        loop.node,
-        len(blocks),
-        legal="fission the loop first" if blocks else "",
-        nodes=(),
-    )
+    require(len(blocks) == 1,
+            "loop {0} holds {1} blocks; rfactor takes a loop around one",
+            loop.node, len(blocks), legal="fission the loop first" if blocks else "", nodes=())  # fmt: skip
     block = blocks[0]
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
     spatial_use = [i.var.name for i, v in pairs if i.iter_type != "reduce" and uses_var(v, loop.var)]
@@ -116,31 +111,20 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
         InitRuns.below(block, first).require_first()
     rank = len(reduction.stores[0].indices) + 1
     axis = factor_axis + rank if factor_axis < 0 else factor_axis
-    require(
-        0 <= axis < rank,
-        "factor_axis {0} is not one of the {1} axes of the partial results",
-        factor_axis,
-        rank,
-        legal=f"{-rank} to {rank - 1}",
-    )
+    require(0 <= axis < rank,
+            "factor_axis {0} is not one of the {1} axes of the partial results",
+            factor_axis, rank, legal=f"{-rank} to {rank - 1}")  # fmt: skip
     allowed = {*state.func.params, *(v for b in state.func.buffer_map.values() for v in b.shape if isinstance(v, Var))}
     extent = loop.node.extent
-    require(
-        all(v in allowed for v in walk(extent) if isinstance(v, Var)),
-        "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
-        lambda: short_text(extent),
-        loop.node,
-    )
+    require(all(v in allowed for v in walk(extent) if isinstance(v, Var)),
+            "the extent `{0}` of loop {1} changes while the function runs, so partial results have no fixed size",
+            lambda: short_text(extent), loop.node)  # fmt: skip
     started, guards = _started(block, loop, pairs)
     _require_lasting(state, block, started)
     other = wrapped_in(block, scope_of(state, block))
-    require(
-        other is None,
-        "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
-        block,
-        first_line(other),
-        legal='hoist it after rfactor, or split with tail="cut"',
-    )
+    require(other is None,
+            "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
+            block, first_line(other), legal='hoist it after rfactor, or split with tail="cut"')  # fmt: skip
     plan = RfactorPlan(
         block, loop, reduction, axis, tuple(started), tuple(guards), _stays(state, block, first, reduction)
     )
@@ -230,29 +214,19 @@ def _reduction(block: BlockRef) -> Reduction:
     found = Reduction.of(block.block)
     if isinstance(found, NotAReduction):
         raise ScheduleError(found.rule, *found.parts, nodes=[block.node])
-    require(
-        not found.loops and not block.block.match_buffers,
-        "block {0} reduces in loops of its own, or through views of buffers: partial results would need these, too",
-        block,
-    )
+    require(not found.loops and not block.block.match_buffers,
+            "block {0} reduces in loops of its own, or through views of buffers: partial results would need these, too",
+            block)  # fmt: skip
     first = found.stores[0]
-    require(
-        all(structural_equal(s.indices, first.indices) for s in found.stores),
-        "block {0} stores its results at different places: {1} and {2}",
-        block,
-        lambda: short_text(first),
-        lambda: short_text(found.stores[-1]),
-    )
+    require(all(structural_equal(s.indices, first.indices) for s in found.stores),
+            "block {0} stores its results at different places: {1} and {2}",
+            block, lambda: short_text(first), lambda: short_text(found.stores[-1]))  # fmt: skip
     steps = [i.var for i in block.block.iter_vars if i.iter_type == "reduce"]
     chosen = next((v for v in steps if any(uses_var(i, v) for i in first.indices)), None)
-    require(
-        chosen is None,
-        "block {0} stores to `{1}`, an element that reduction iterator {2} chooses: it does not reduce along {2}",
-        block,
-        lambda: short_text(first.buffer[first.indices]),
-        chosen.name if chosen is not None else "",
-        legal="make that iterator spatial",
-    )
+    require(chosen is None,
+            "block {0} stores to `{1}`, an element that reduction iterator {2} chooses: it does not reduce along {2}",
+            block, lambda: short_text(first.buffer[first.indices]), chosen.name if chosen is not None else "",
+            legal="make that iterator spatial")  # fmt: skip
     require_same_init(block)
     return found
 
@@ -306,13 +280,9 @@ def _at_start(block: BlockRef, start: Mapping[Var, Expr]) -> dict[Expr, Expr]:
             continue
         with analyzer.scope():
             analyzer.assume(condition, block.node)
-            require(
-                analyzer.can_prove(first),
-                "some partial results would have no first term: `{0}` of block {1} can be false at their start",
-                lambda: short_text(first),
-                block,
-                legal="split the reduction so that it divides, or pad it",
-            )
+            require(analyzer.can_prove(first),
+                    "some partial results would have no first term: `{0}` of block {1} can be false at their start",
+                    lambda: short_text(first), block, legal="split the reduction so that it divides, or pad it")  # fmt: skip
         found[condition] = first
     return found
 

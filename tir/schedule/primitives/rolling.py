@@ -96,15 +96,9 @@ def _check_rolling_buffer(
     """
     scope = scope_of(state, block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
-    require(
-        any(b is buffer for b in scope.block.alloc_buffers),
-        "buffer {0} is not allocated by block {1} around {2}: others may look at all of it",
-        buffer.name,
-        scope,
-        block,
-        nodes=[block.node],
-        legal=[b.name for b in scope.block.alloc_buffers],
-    )
+    require(any(b is buffer for b in scope.block.alloc_buffers),
+            "buffer {0} is not allocated by block {1} around {2}: others may look at all of it",
+            buffer.name, scope, block, nodes=[block.node], legal=[b.name for b in scope.block.alloc_buffers])  # fmt: skip
     makers = [w for w in writers(scope, buffer) if w is not block]
     require_none(makers, "block {0} writes {1} too", buffer.name)
     users = [r for r in readers(scope, buffer) if r is not block]
@@ -142,13 +136,9 @@ def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[R
             found.append(roll)
         else:
             reasons.append(f"axis {axis} of {buffer.name}, `{short_text(index)}`: {why}")
-    require(
-        found,
-        "no window of {0} that block {1} makes overlaps the one of the next iteration",
-        buffer.name,
-        block,
-        witness=reasons,
-    )
+    require(found,
+            "no window of {0} that block {1} makes overlaps the one of the next iteration",
+            buffer.name, block, witness=reasons)  # fmt: skip
     order = {p.var: n for n, p in enumerate(common)}
     return sorted(found, key=lambda roll: order[roll.loops[0].var])
 

@@ -47,28 +47,17 @@ def _check_sample_categorical(
     >>> int(tir.Schedule(f, seed=1).sample_categorical([4, 8], [0.0, 1.0]))
     8
     """
-    require(
-        len(candidates) == len(probs) > 0,
-        "{0} candidates but {1} probabilities",
-        len(candidates),
-        len(probs),
-        legal="one probability for each candidate",
-    )
-    require(
-        all(p >= 0 for p in probs) and sum(probs) > 0,
-        "probabilities must be at least 0 and not all 0",
-        legal="numbers of 0 or more, one of them positive",
-    )
+    require(len(candidates) == len(probs) > 0,
+            "{0} candidates but {1} probabilities",
+            len(candidates), len(probs), legal="one probability for each candidate")  # fmt: skip
+    require(all(p >= 0 for p in probs) and sum(probs) > 0,
+            "probabilities must be at least 0 and not all 0", legal="numbers of 0 or more, one of them positive")  # fmt: skip
     after, generator = state.draw()
     if decision is None:
         decision = generator.choices(range(len(candidates)), weights=list(probs))[0]
-    require(
-        0 <= decision < len(candidates),
-        "decision {0} is not an index of {1} candidates",
-        decision,
-        len(candidates),
-        legal=f"0 to {len(candidates) - 1}",
-    )
+    require(0 <= decision < len(candidates),
+            "decision {0} is not an index of {1} candidates",
+            decision, len(candidates), legal=f"0 to {len(candidates) - 1}")  # fmt: skip
     return SamplePlan(after, (int(candidates[decision]),), {"decision": int(decision)})
 
 
@@ -101,28 +90,16 @@ def _check_sample_perfect_tile(
     after, generator = state.draw()
     if not isinstance(extent, IntImm):
         values = (None, *[1] * (n - 1))
-        require(
-            decision is None or tuple(decision) == values,
-            "decision {0} is not {1}, the tiling of loop {2}, whose extent {3} is symbolic",
-            decision,
-            list(values),
-            loop.node,
-            extent,
-            nodes=(),
-        )
+        require(decision is None or tuple(decision) == values,
+                "decision {0} is not {1}, the tiling of loop {2}, whose extent {3} is symbolic",
+                decision, list(values), loop.node, extent, nodes=())  # fmt: skip
         return SamplePlan(after, values, {"decision": list(values)})
     if decision is None:
         decision = draw_tiling(generator, extent.value, n, max_innermost_factor)
     factors = tuple(int(f) for f in decision if f is not None)
-    require(
-        len(decision) == len(factors) == n and prod(factors) == extent.value,
-        "decision {0} is not {1} factors of the extent {2} of loop {3}",
-        list(decision),
-        n,
-        extent.value,
-        loop.node,
-        nodes=(),
-    )
+    require(len(decision) == len(factors) == n and prod(factors) == extent.value,
+            "decision {0} is not {1} factors of the extent {2} of loop {3}",
+            list(decision), n, extent.value, loop.node, nodes=())  # fmt: skip
     return SamplePlan(after, factors, {"decision": list(factors)})
 
 
@@ -131,13 +108,8 @@ MOST_FACTORS = 64  # of a tiling: of 64 bits, an extent has fewer factors greate
 
 def require_factors(n: int) -> None:
     """Raise ``ScheduleError`` for a number of factors that no tiling has."""
-    require(
-        1 <= n <= MOST_FACTORS,
-        "a loop is tiled into 1 to {1} factors, not {0}",
-        n,
-        MOST_FACTORS,
-        legal=f"1 to {MOST_FACTORS}",
-    )
+    require(1 <= n <= MOST_FACTORS,
+            "a loop is tiled into 1 to {1} factors, not {0}", n, MOST_FACTORS, legal=f"1 to {MOST_FACTORS}")  # fmt: skip
 
 
 def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tuple[int, ...]:

@@ -48,30 +48,17 @@ def _check_sample_partitioned_tile(
     require(
         0 <= partition_pos < n, "partition_pos {0} is not one of {1} factors", partition_pos, n, legal=f"0 to {n - 1}"
     )
-    require(
-        innerpart_factor >= 1 and size % innerpart_factor == 0,
-        "the extent {0} of loop {1} is not a multiple of {2}",
-        size,
-        loop.node,
-        innerpart_factor,
-        legal=", ".join(map(str, divisors(size)[:16])) if size > 0 else "",
-    )
+    require(innerpart_factor >= 1 and size % innerpart_factor == 0,
+            "the extent {0} of loop {1} is not a multiple of {2}",
+            size, loop.node, innerpart_factor, legal=", ".join(map(str, divisors(size)[:16])) if size > 0 else "")  # fmt: skip
     after, generator = state.draw()
     if decision is None:
         decision = _draw_partitioned(generator, size, n, partition_pos, innerpart_factor)
     values = tuple(int(f) for f in decision)
     inner = _product(values[partition_pos:])
-    require(
-        len(values) == n and _product(values) == size and inner % innerpart_factor == 0,
-        "decision {0} is not {1} factors of the extent {2} of loop {3} with a multiple of {4} from number {5} on",
-        list(values),
-        n,
-        size,
-        loop.node,
-        innerpart_factor,
-        partition_pos,
-        nodes=(),
-    )
+    require(len(values) == n and _product(values) == size and inner % innerpart_factor == 0,
+            "decision {0} is not {1} factors of the extent {2} of loop {3} with a multiple of {4} from number {5} on",
+            list(values), n, size, loop.node, innerpart_factor, partition_pos, nodes=())  # fmt: skip
     return SamplePlan(after, values, {"decision": list(values)})
 
 

@@ -244,20 +244,12 @@ def _check_double_scan(state: State, loop: LoopRef) -> DoublePlan:
     block = the_block(state, loop)
     scan = _scan(block)
     length = scan.along.dom.extent
-    require(
-        block.bindings[scan.along.var] is loop.var,
-        "loop {0} is not the iterator `{1}` along which block {2} scans",
-        loop.node,
-        scan.along.var.name,
-        block,
-        nodes=[loop.node],
-    )
-    require(
-        isinstance(length, IntImm) and length.value > 1,
-        "a scan of `{0}` elements: how many steps it has is known of a constant number, two or more",
-        lambda: short_text(length),
-        nodes=[loop.node],
-    )
+    require(block.bindings[scan.along.var] is loop.var,
+            "loop {0} is not the iterator `{1}` along which block {2} scans",
+            loop.node, scan.along.var.name, block, nodes=[loop.node])  # fmt: skip
+    require(isinstance(length, IntImm) and length.value > 1,
+            "a scan of `{0}` elements: how many steps it has is known of a constant number, two or more",
+            lambda: short_text(length), nodes=[loop.node])  # fmt: skip
     assert isinstance(length, IntImm)
     require_whole_nest(state, block, [loop])
     require_own_values(block, scan.store.buffer, [scan.first, *(t.value for t in scan.step.terms)])

@@ -68,13 +68,8 @@ def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buf
     """
     body = block.block
     source = pick_buffer(block, "reads", operand)
-    require(
-        source.dtype.lanes == 1 and source.dtype.code in ("int", "uint") and source.dtype.bits > 1,
-        "{0} holds {1}, which has no sign to exchange",
-        source.name,
-        source.dtype,
-        nodes=[block.node],
-    )
+    require(source.dtype.lanes == 1 and source.dtype.code in ("int", "uint") and source.dtype.bits > 1,
+            "{0} holds {1}, which has no sign to exchange", source.name, source.dtype, nodes=[block.node])  # fmt: skip
     loops = own_nest(block)
     around = [p for p in block.loops() if p not in loops or p.node.kind != SERIAL]
     legal = "shift_operand before loops are made parallel or vectors"
@@ -83,12 +78,8 @@ def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buf
     own, others = _factors(block, update, source)
     store, spatial = update.store, [i for i in body.iter_vars if i.iter_type == "spatial"]
     used = [i for i in store.indices if uses_var(i, {s.var for s in body.iter_vars})]
-    require(
-        len(used) == len(spatial) and all(any(i is s.var for i in used) for s in spatial),
-        "block {0} does not store to one place for each of its spatial iterators",
-        block,
-        nodes=[block.node],
-    )
+    require(len(used) == len(spatial) and all(any(i is s.var for i in used) for s in spatial),
+            "block {0} does not store to one place for each of its spatial iterators", block, nodes=[block.node])  # fmt: skip
     return _Shift(state, block, source, own, others, store).stage(loops[0].node)
 
 

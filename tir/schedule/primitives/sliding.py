@@ -82,12 +82,9 @@ def _check_share_window(state: State, loop: LoopRef) -> WindowPlan:
         require(False, found.rule, *found.parts, nodes=[block.node])
     assert isinstance(found, Reduction)
     update = found.of_one_value()
-    require(
-        update is not None and found.init is not None,
-        "block {0} is more than the init and the update of one result",
-        block,
-        legal="this step before the init is a block of its own",
-    )
+    require(update is not None and found.init is not None,
+            "block {0} is more than the init and the update of one result",
+            block, legal="this step before the init is a block of its own")  # fmt: skip
     assert update is not None
     window = _window(block, loop)
     require_whole_nest(state, block, [loop])
@@ -102,14 +99,9 @@ def _window(block: BlockRef, loop: LoopRef) -> IterVar:
     """The only reduction iterator of ``block``, which is ``loop``."""
     values = block.bindings
     reduced = [i for i in block.block.iter_vars if i.iter_type == "reduce"]
-    require(
-        len(reduced) == 1 and values[reduced[0].var] is loop.var,
-        "loop {0} is not all that block {1} reduces over",
-        loop.node,
-        block,
-        nodes=[loop.node],
-        legal=lambda: [r.name for r in block.loops() if len(reduced) == 1 and values[reduced[0].var] is r.var],
-    )
+    require(len(reduced) == 1 and values[reduced[0].var] is loop.var,
+            "loop {0} is not all that block {1} reduces over", loop.node, block, nodes=[loop.node],
+            legal=lambda: [r.name for r in block.loops() if len(reduced) == 1 and values[reduced[0].var] is r.var])  # fmt: skip
     others = [i for i in block.block.iter_vars if i.iter_type == "opaque"]
     require_none(others, "iterator {1} of block {2} is opaque", lambda i: i.var.name, block, nodes=[block.node])
     window = reduced[0]
@@ -117,12 +109,9 @@ def _window(block: BlockRef, loop: LoopRef) -> IterVar:
     require_none(
         used, "iterator {1} of block {2} depends on loop {3}", lambda i: i.var.name, block, loop, nodes=[loop.node]
     )
-    require(
-        isinstance(window.dom.extent, IntImm) and window.dom.extent.value > 1,
-        "a window of `{0}` terms: how many partial results it has is known of a constant number, two or more",
-        lambda: short_text(window.dom.extent),
-        nodes=[loop.node],
-    )
+    require(isinstance(window.dom.extent, IntImm) and window.dom.extent.value > 1,
+            "a window of `{0}` terms: how many partial results it has is known of a constant number, two or more",
+            lambda: short_text(window.dom.extent), nodes=[loop.node])  # fmt: skip
     return window
 
 

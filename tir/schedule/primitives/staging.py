@@ -97,14 +97,8 @@ def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     if written:
         return written[0], "writes"
     names = dict.fromkeys(r.buffer.name for r in (*block.block.reads, *block.block.writes))
-    require(
-        which in names,
-        "block {0} neither reads nor writes a buffer `{1}`",
-        block,
-        which,
-        nodes=[block.node],
-        legal=list(names),
-    )
+    require(which in names,
+            "block {0} neither reads nor writes a buffer `{1}`", block, which, nodes=[block.node], legal=list(names))  # fmt: skip
     return pick_buffer(block, "reads", which), "reads"
 
 

@@ -38,12 +38,9 @@ class BufferPlan:
 def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
     buffer = pick_buffer(block, side, which)
     params = set(state.func.buffer_map.values())
-    require(
-        buffer not in params,
-        "buffer {0} is a parameter of the function: its memory is the caller's",
-        buffer.name,
-        legal="the copy that cache_read or cache_write makes",
-    )
+    require(buffer not in params,
+            "buffer {0} is a parameter of the function: its memory is the caller's",
+            buffer.name, legal="the copy that cache_read or cache_write makes")  # fmt: skip
     require_no_view(state, buffer)
     return buffer
 
@@ -54,14 +51,9 @@ def require_no_view(state: State, buffer: Buffer) -> None:
         ("is a view of a region of", next((m.source.buffer for m in _matches(state) if m.buffer is buffer), None)),
         ("is declared over the pointer of", _owner(state, buffer)),
     ):
-        require(
-            source is None or source is buffer,
-            "buffer {0} {1} {2}, whose memory it uses",
-            buffer.name,
-            rule,
-            source.name if source else "",
-            legal=source.name if source else "",
-        )
+        require(source is None or source is buffer,
+                "buffer {0} {1} {2}, whose memory it uses",
+                buffer.name, rule, source.name if source else "", legal=source.name if source else "")  # fmt: skip
 
 
 def _owner(state: State, buffer: Buffer) -> Buffer | None:
@@ -75,12 +67,9 @@ def _require_one_name(state: State, buffer: Buffer) -> None:
     owner = _owner(state, buffer)
     names = sharing([*([owner] if owner else []), *_with_views(state, buffer)], buffer)
     other = next((b for b in names if b is not buffer), None)
-    require(
-        other is None,
-        "{0} names the memory of {1} too, and would not follow another layout",
-        other.name if other else "",
-        buffer.name,
-    )
+    require(other is None,
+            "{0} names the memory of {1} too, and would not follow another layout",
+            other.name if other else "", buffer.name)  # fmt: skip
 
 
 _NAMING = (BufferLoad, BufferStore, BufferRegion, DeclBuffer)
@@ -194,14 +183,9 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     rule = "{1} holds {2} in the memory of {3}, which would hold {4}"
     require_none(other, rule, lambda v: v.name, lambda v: v.dtype, buffer.name, wanted)
     user = next((e for v in views for e in by_address(state.func.body, v)), None)
-    require(
-        user is None,
-        "`{0}` has the address of memory of {1}, and expects {2} there",
-        caller_of(user) if user else "",
-        buffer.name,
-        buffer.dtype,
-        nodes=[user.node] if user else [],
-    )
+    require(user is None,
+            "`{0}` has the address of memory of {1}, and expects {2} there",
+            caller_of(user) if user else "", buffer.name, buffer.dtype, nodes=[user.node] if user else [])  # fmt: skip
     return BufferPlan(_sharing({b: b.with_dtype(wanted) for b in views}))
 
 
@@ -248,20 +232,12 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     """
     found = pick_any(block, buffer)
     ends = [0, *axis_separators, found.ndim]
-    require(
-        all(a <= b for a, b in zip(ends, ends[1:])),
-        "axis separators {0} do not increase within the {1} axes of {2}",
-        list(axis_separators),
-        found.ndim,
-        found.name,
-        legal=f"ascending numbers from 0 to {found.ndim}",
-    )
-    require(
-        not found.strides or not axis_separators,
-        "buffer {0} declares its strides, which place all of its axes in one physical axis",
-        found.name,
-        legal="a buffer without strides",
-    )
+    require(all(a <= b for a, b in zip(ends, ends[1:])),
+            "axis separators {0} do not increase within the {1} axes of {2}",
+            list(axis_separators), found.ndim, found.name, legal=f"ascending numbers from 0 to {found.ndim}")  # fmt: skip
+    require(not found.strides or not axis_separators,
+            "buffer {0} declares its strides, which place all of its axes in one physical axis",
+            found.name, legal="a buffer without strides")  # fmt: skip
     return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
 
 
@@ -310,14 +286,9 @@ def _check_storage_align(
     """
     buffer = pick_buffer(block, "writes", buffer_index)
     number = buffer.ndim + axis if axis < 0 else axis
-    require(
-        0 <= number < buffer.ndim,
-        "buffer {0} has {1} axes, so there is no axis {2}",
-        buffer.name,
-        buffer.ndim,
-        axis,
-        legal=f"{-buffer.ndim} to {buffer.ndim - 1}",
-    )
+    require(0 <= number < buffer.ndim,
+            "buffer {0} has {1} axes, so there is no axis {2}",
+            buffer.name, buffer.ndim, axis, legal=f"{-buffer.ndim} to {buffer.ndim - 1}")  # fmt: skip
     require(factor > 0, "the alignment factor must be positive, not {0}", factor, legal="1 or more")
     require(offset >= 0, "the alignment offset must be at least 0, not {0}", offset, legal="0 or more")
     _require_layout_is_free(state, buffer, number)
@@ -342,20 +313,13 @@ def _require_layout_is_free(state: State, buffer: Buffer, axis: int) -> None:
         moved[view] = number = moved[source] - (source.ndim - view.ndim)
         offset = () if view.elem_offset is None or is_const(view.elem_offset, 0) else (view.elem_offset,)
         fixed = (e for e in (*view.strides[: max(number + 1, 0)], *offset) if not isinstance(e, Var) or e in given)
-        require(
-            next(fixed, None) is None and view.offset_factor <= 1,
-            "view {0} of buffer {1} declares its layout, which other strides of {1} would contradict",
-            view.name,
-            source.name,
-            legal="strides and an offset of the view that are variables of its own",
-        )
+        require(next(fixed, None) is None and view.offset_factor <= 1,
+                "view {0} of buffer {1} declares its layout, which other strides of {1} would contradict",
+                view.name, source.name, legal="strides and an offset of the view that are variables of its own")  # fmt: skip
         own = {e for e in (*view.strides[: max(number + 1, 0)], view.elem_offset) if isinstance(e, Var)}
-        require(
-            not _is_computed_with(state.func.body, own),
-            "the program computes with strides or the offset of view {0} of buffer {1}, which would change",
-            view.name,
-            source.name,
-        )
+        require(not _is_computed_with(state.func.body, own),
+                "the program computes with strides or the offset of view {0} of buffer {1}, which would change",
+                view.name, source.name)  # fmt: skip
 
 
 def _is_computed_with(root: Any, variables: Collection[Var]) -> bool:
@@ -400,23 +364,16 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
     Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
     """
     buffer = pick_buffer(block, "writes", buffer_index)
-    require(
-        is_shared(buffer.scope),
-        "buffer {0} is in `{1}` memory; banks are a matter of shared memory",
-        buffer.name,
-        buffer.scope,
-        legal="set_scope to shared or shared.dyn first",
-    )
+    require(is_shared(buffer.scope),
+            "buffer {0} is in `{1}` memory; banks are a matter of shared memory",
+            buffer.name, buffer.scope, legal="set_scope to shared or shared.dyn first")  # fmt: skip
     _require_one_name(state, buffer)
     require(buffer.ndim >= 2, "buffer {0} has {1} axes; a swizzle exchanges pieces of rows", buffer.name, buffer.ndim)
     notes = block.block.annotations
     aligned = any(int(entry[0]) == buffer_index for entry in notes.get(DIM_ALIGN, ()))
-    require(
-        not aligned,
-        "the rows of {0} are padded by storage_align already",
-        buffer.name,
-        legal="storage_swizzle without storage_align",
-    )
+    require(not aligned,
+            "the rows of {0} are padded by storage_align already",
+            buffer.name, legal="storage_swizzle without storage_align")  # fmt: skip
     swizzled = (*(n for n in notes.get(SWIZZLE, ()) if n != buffer_index), int(buffer_index))
     return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: swizzled})))
 

@@ -68,12 +68,9 @@ def _check_tensorize(
             intrin = TensorIntrin.get(tensor_intrin)
         except KeyError as error:
             raise ScheduleError("{0}", error.args[0]) from None
-    require(
-        isinstance(intrin, TensorIntrin),
-        "expected the name of a tensor intrinsic, got {0}",
-        type(intrin).__name__,
-        legal="a name in TensorIntrin.list()",
-    )
+    require(isinstance(intrin, TensorIntrin),
+            "expected the name of a tensor intrinsic, got {0}",
+            type(intrin).__name__, legal="a name in TensorIntrin.list()")  # fmt: skip
     if isinstance(block_or_loop, BlockRef):
         return _plan_tensorize(state, block_or_loop, intrin)
     orders = _orders(state, block_or_loop, intrin)
@@ -159,15 +156,9 @@ def _match(block: Block, desc: PrimFunc, name: str) -> dict[Buffer, BufferRegion
     want = [*pattern.reads, *pattern.writes]
     order = list(dict.fromkeys(r.buffer for r in want))
     have = list(dict.fromkeys(r.buffer for r in (*block.writes, *block.reads)))
-    require(
-        len(order) == len(have),
-        "block {0} uses {1} buffers, the intrinsic {2} describes {3}",
-        block.name,
-        len(have),
-        name,
-        len(order),
-        nodes=[block],
-    )
+    require(len(order) == len(have),
+            "block {0} uses {1} buffers, the intrinsic {2} describes {3}",
+            block.name, len(have), name, len(order), nodes=[block])  # fmt: skip
     regions = {r.buffer: r for r in (*block.reads, *block.writes)}
     best = ""
     written = {r.buffer for r in pattern.writes}
@@ -371,15 +362,10 @@ def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
     if described not in bound:
         return described.scope
     buffer = bound[described].buffer
-    require(
-        described.scope in ("global", buffer.scope) or {described.scope, buffer.scope} <= {"shared", "shared.dyn"},
-        "the intrinsic has {0} in `{1}` memory, and {2} is in `{3}`",
-        described.name,
-        described.scope,
-        buffer.name,
-        buffer.scope,
-        legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope',
-    )
+    require(described.scope in ("global", buffer.scope) or {described.scope, buffer.scope} <= {"shared", "shared.dyn"},
+            "the intrinsic has {0} in `{1}` memory, and {2} is in `{3}`",
+            described.name, described.scope, buffer.name, buffer.scope,
+            legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope')  # fmt: skip
     return buffer.scope
 
 

@@ -85,15 +85,10 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
             return  # just one of its iterations does anything
     lines = _same_element(loop.node, realize)
     verb = {VECTORIZED: "vectorized", PARALLEL: "parallel", THREAD_BINDING: "bound to threads"}.get(kind, kind)
-    require(
-        False,
-        "loop {0} cannot be {1}: its iterations update the same element, and each needs the one before",
-        loop.node,
-        verb,
-        witness=lines,
-        func=state.func,
-        legal="reorder and mark a spatial loop" + _spatial_loops(realize) + ", or rfactor this one",
-    )
+    require(False,
+            "loop {0} cannot be {1}: its iterations update the same element, and each needs the one before",
+            loop.node, verb, witness=lines, func=state.func,
+            legal="reorder and mark a spatial loop" + _spatial_loops(realize) + ", or rfactor this one")  # fmt: skip
 
 
 def _spatial_loops(realize: BlockRealize) -> str:
@@ -167,13 +162,9 @@ def _check_vectorize(state: State, loop: LoopRef, *, unsafe: bool = False) -> Ki
                 B[vi] = A[vi] * 2.0
     """
     _require_unmarked(loop, VECTORIZED)
-    require(
-        constant(loop.node.extent) is not None,
-        "vectorize needs a constant number of lanes, but loop {0} runs {1} times",
-        loop.node,
-        loop.node.extent,
-        legal="split it by a constant and vectorize the inner loop",
-    )
+    require(constant(loop.node.extent) is not None,
+            "vectorize needs a constant number of lanes, but loop {0} runs {1} times",
+            loop.node, loop.node.extent, legal="split it by a constant and vectorize the inner loop")  # fmt: skip
     return KindPlan(loop, VECTORIZED, private=() if unsafe else _require_independent(state, loop, VECTORIZED))
 
 
@@ -266,13 +257,9 @@ def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
             elif loop in other.ancestors():
                 _require_again(state, loop, other, axis)
     _require_sizes(state, loop, axis, {name: constant(ref.node.extent) for name, ref in sizes.items()})
-    require(
-        not vars_in(f.extent) & {p.var for p in above if isinstance(p, LoopRef) and p in {kernel, *bound}},
-        "the extent of loop {0}, {1}, changes inside the kernel; {2} has one extent for a whole launch",
-        f,
-        f.extent,
-        axis,
-    )
+    require(not vars_in(f.extent) & {p.var for p in above if isinstance(p, LoopRef) and p in {kernel, *bound}},
+            "the extent of loop {0}, {1}, changes inside the kernel; {2} has one extent for a whole launch",
+            f, f.extent, axis)  # fmt: skip
 
 
 def _require_same_extent(state: State, other: LoopRef, mine: LoopRef) -> None:
@@ -282,18 +269,9 @@ def _require_same_extent(state: State, other: LoopRef, mine: LoopRef) -> None:
     a, b = mine.node.extent, other.node.extent
     if a is b or Analyzer().can_prove_equal(a, b):
         return
-    raise ScheduleError(
-        "{0} already has extent {1} (loop {2} of {3}) in this kernel; loop {4} of {5} has {6}",
-        other.node.thread,
-        b,
-        other.node,
-        _holder(state, other),
-        mine.node,
-        _holder(state, mine),
-        a,
-        nodes=[other.node, mine.node],
-        legal="split to match, or bind another axis",
-    )
+    raise ScheduleError("{0} already has extent {1} (loop {2} of {3}) in this kernel; loop {4} of {5} has {6}",
+                        other.node.thread, b, other.node, _holder(state, other), mine.node, _holder(state, mine), a,
+                        nodes=[other.node, mine.node], legal="split to match, or bind another axis")  # fmt: skip
 
 
 def _holder(state: State, loop: LoopRef) -> str:
@@ -307,15 +285,10 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
     already = "{0} is already bound to loop {1} on the same path, and "
     views = _views_under(state.func.body)
     moved, condition = _moved_on_the_way(outer, inner)
-    require(
-        condition is None,
-        already + "{2} above loop {3} depends on {1}: not every thread comes to its share of the work",
-        axis,
-        outer.node,
-        condition,
-        inner.node,
-        legal=f"a condition on what is in loop {inner.name}, or loop {inner.name} unbound",
-    )
+    require(condition is None,
+            already + "{2} above loop {3} depends on {1}: not every thread comes to its share of the work",
+            axis, outer.node, condition, inner.node,
+            legal=f"a condition on what is in loop {inner.name}, or loop {inner.name} unbound")  # fmt: skip
     for ref in (inner, *state.index.below(inner)):
         node: Any = ref.node
         parts = (
@@ -346,15 +319,9 @@ def _require_again(state: State, outer: LoopRef, inner: LoopRef, axis: str) -> N
             nodes=[outer.node, inner.node],
             legal="nested loops of one axis may only use shared and global memory",
         )  # fmt: skip
-        require(
-            _is_uniform(ref.block, outer.node, views),
-            already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
-            axis,
-            outer.node,
-            ref,
-            inner.node,
-            nodes=[outer.node, inner.node],
-        )
+        require(_is_uniform(ref.block, outer.node, views),
+                already + "block {2} below loop {3} would not write the same again in every iteration of {1}",
+                axis, outer.node, ref, inner.node, nodes=[outer.node, inner.node])  # fmt: skip
 
 
 def _views_under(root: Any) -> Views:
@@ -415,15 +382,9 @@ def _require_sizes(state: State, loop: LoopRef, axis: str, sizes: dict[str, int 
         return
     if is_block_axis(axis):
         most = 2**31 - 1 if axis.endswith("x") else 65535
-        require(
-            mine <= most,
-            "{0} is at most {1}, loop {2} has {3}",
-            axis,
-            most,
-            loop.node,
-            mine,
-            legal="bind it to blockIdx.x, or split it" if not axis.endswith("x") else "split it",
-        )
+        require(mine <= most,
+                "{0} is at most {1}, loop {2} has {3}", axis, most, loop.node, mine,
+                legal="bind it to blockIdx.x, or split it" if not axis.endswith("x") else "split it")  # fmt: skip
         return
     limit = (state.target.limit("max_threads_per_block") if state.target else None) or MOST_THREADS
     known = {name: n for name, n in sizes.items() if is_thread_axis(name) and n is not None}

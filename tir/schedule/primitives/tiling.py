@@ -62,11 +62,8 @@ def _check_tile(
     require(factors, "tile needs at least one factor", legal="a factor for each loop")
     levels: list[list[Any]] = [list(f) if isinstance(f, (list, tuple)) else [f] for f in factors]
     depth = max(len(sizes) for sizes in levels)
-    require(
-        all(len(sizes) == depth for sizes in levels) and depth > 0,
-        "every loop needs the same number of tile sizes; they have {0}",
-        ", ".join(str(len(s)) for s in levels),
-    )
+    require(all(len(sizes) == depth for sizes in levels) and depth > 0,
+            "every loop needs the same number of tile sizes; they have {0}", ", ".join(str(len(s)) for s in levels))  # fmt: skip
     require(tail != "cut", 'tile makes one nest, so tail="cut" does not fit', legal='"guard" or "exact"')
     loops = _loops_to_tile(where, len(levels))
     rows = []
@@ -83,14 +80,9 @@ def _check_tile(
 def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
     if isinstance(where, BlockRef):
         loops = where.loops()
-        require(
-            count <= len(loops),
-            "block {0} has {1} loops, but there are {2} factors",
-            where,
-            len(loops),
-            count,
-            legal=f"at most {len(loops)} factors",
-        )
+        require(count <= len(loops),
+                "block {0} has {1} loops, but there are {2} factors",
+                where, len(loops), count, legal=f"at most {len(loops)} factors")  # fmt: skip
         return loops[len(loops) - count :]
     loops = where if isinstance(where, list) else [where]
     require(len(loops) == count, "{0} loops but {1} factors", len(loops), count, legal=f"{len(loops)} factors")
@@ -139,20 +131,10 @@ def _check_skew(state: State, outer: LoopRef, inner: LoopRef, factor: int = 1) -
     require(factor != 0, "a factor of 0 does not skew", legal="any other integer")
     require_plain(inner, "skew")
     require_fixed_bounds(outer, "skew")
-    require(
-        outer in inner.ancestors(),
-        "loop {0} is not outside loop {1}",
-        outer.node,
-        inner.node,
-        legal=[ref.name for ref in inner.loops()],
-    )
-    require(
-        outer.var not in vars_in(inner.node.extent) | vars_in(inner.node.min),
-        "the range of {0} depends on {1} already",
-        inner.node,
-        outer.node,
-        nodes=[inner.node],
-    )
+    require(outer in inner.ancestors(),
+            "loop {0} is not outside loop {1}", outer.node, inner.node, legal=[ref.name for ref in inner.loops()])  # fmt: skip
+    require(outer.var not in vars_in(inner.node.extent) | vars_in(inner.node.min),
+            "the range of {0} depends on {1} already", inner.node, outer.node, nodes=[inner.node])  # fmt: skip
     nested = [r for r in state.index.below(inner) if isinstance(r, LoopRef) and r.node.thread == outer.node.thread]
     rule = "loop {0} under {1} is bound to {2}, as {3} is: in its threads the iterations of {1} would differ"
     places = [outer.node, *(r.node for r in nested)]
@@ -229,20 +211,13 @@ def _check_fission(
     """
     node = loop.node
     body = node.body
-    require(
-        isinstance(body, SeqStmt),
-        "the body of loop {0} is one statement: there are no parts to distribute it over",
-        node,
-        legal=_loops_with_parts(state),
-    )
+    require(isinstance(body, SeqStmt),
+            "the body of loop {0} is one statement: there are no parts to distribute it over",
+            node, legal=_loops_with_parts(state))  # fmt: skip
     assert isinstance(body, SeqStmt)
-    require(
-        node.kind != THREAD_BINDING,
-        "loop {0} is bound to {1}: its parts would lose the barrier between them",
-        node,
-        node.thread,
-        legal="fission first, and bind the loops it gives",
-    )
+    require(node.kind != THREAD_BINDING,
+            "loop {0} is bound to {1}: its parts would lose the barrier between them",
+            node, node.thread, legal="fission first, and bind the loops it gives")  # fmt: skip
     cuts = _cuts(at, len(body.stmts), node)
     if not unsafe:
         require_fixed_bounds(loop, "fission")
@@ -268,14 +243,9 @@ def _cuts(at: int | Sequence[int] | None, size: int, node: For) -> list[int]:
         return list(range(1, size))
     given: list[Any] = [at] if not isinstance(at, Sequence) else list(at)
     bad = [n for n in given if not 0 < n < size]
-    require(
-        given and not bad,
-        "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
-        bad[0] if bad else "",
-        node,
-        size,
-        legal=f"1 to {size - 1}",
-    )
+    require(given and not bad,
+            "a cut before statement {0} leaves nothing on one side: the body of loop {1} has {2} statements",
+            bad[0] if bad else "", node, size, legal=f"1 to {size - 1}")  # fmt: skip
     return sorted({int(n) for n in given})
 
 

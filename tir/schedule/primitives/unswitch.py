@@ -101,12 +101,8 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
 def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
     """The first condition that can leave ``loop``; of block ``about``, where that is given."""
     node = loop.node
-    require(
-        node.kind != THREAD_BINDING,
-        "loop {0} is bound to {1}; a condition can be moved out of other loops only",
-        node,
-        node.thread,
-    )
+    require(node.kind != THREAD_BINDING,
+            "loop {0} is bound to {1}; a condition can be moved out of other loops only", node, node.thread)  # fmt: skip
     written = _written(state, loop)
     reasons: list[str] = []
     places: list[Stmt] = []
@@ -121,14 +117,10 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         if taken:
             reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
     of = "" if about is None else f" of block `{about.name}`"
-    require(
-        False,
-        "no condition" + of + " under loop {0} is the same for all its iterations",
-        node,
-        witness=reasons or ["there is no `if` and no predicate"],
-        nodes=places or [node],
-        legal="" if about is not None else lambda: _partitions(loop),
-    )
+    require(False,
+            "no condition" + of + " under loop {0} is the same for all its iterations",
+            node, witness=reasons or ["there is no `if` and no predicate"], nodes=places or [node],
+            legal="" if about is not None else lambda: _partitions(loop))  # fmt: skip
     raise AssertionError
 
 
@@ -370,12 +362,9 @@ def _counted_term(realize: BlockRealize) -> tuple[Expr, tuple[Expr, Expr, Expr]]
     one = None if isinstance(found, NotAReduction) else found.of_one_value()
     how = one.combination if one else None
     parts = _counted(how.terms[0].value) if how and len(how.terms) == 1 else None
-    require(
-        how and parts and key(parts[2]) == key(how.combiner.identity(parts[2].dtype)),
-        "block {0} does not combine its result with what a condition selects, or else with the identity",
-        realize,
-        legal="a value T.if_then_else(at == v, term, 0) that is added up",
-    )
+    require(how and parts and key(parts[2]) == key(how.combiner.identity(parts[2].dtype)),
+            "block {0} does not combine its result with what a condition selects, or else with the identity",
+            realize, legal="a value T.if_then_else(at == v, term, 0) that is added up")  # fmt: skip
     assert how is not None and parts is not None
     return how.terms[0].value, parts
 

@@ -66,13 +66,9 @@ def _check_read_at(
     consumers = [b for b in below if regions_of(b.block.reads, buffer)]
     require_known_uses(consumers, buffer, unsafe)
     updated = next((c for c in consumers if reads_own_writes(c.block, buffer)), None)
-    require(
-        unsafe or updated is None,
-        "block {0} stores to {1} and then reads it: a copy made before would miss that",
-        updated,
-        buffer.name,
-        nodes=[updated.node if updated else block.node],
-    )
+    require(unsafe or updated is None,
+            "block {0} stores to {1} and then reads it: a copy made before would miss that",
+            updated, buffer.name, nodes=[updated.node if updated else block.node])  # fmt: skip
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     box = _window(loop, consumers, buffer, "reads")
