@@ -96,7 +96,7 @@ class HostProgram:
                 return self._return(s.value)
             if is_nop(s):
                 return lambda env, device: None
-        if isinstance(s, For) and s.kind in ("serial", "unrolled"):
+        if isinstance(s, For) and s.kind in ("serial", "unrolled", "parallel"):
             return self._loop(s)
         if isinstance(s, While):
             go_on, body = self._value(s.condition), self._compile(s.body)

@@ -209,7 +209,7 @@ class _Body:
             self.stmt(s.body)
         elif isinstance(s, Evaluate) and isinstance(s.value, Call) and s.value.op == "tvm_call_packed":
             self.launch(s.value)
-        elif isinstance(s, For) and s.kind in ("serial", "unrolled"):
+        elif isinstance(s, For) and s.kind in ("serial", "unrolled", "parallel"):
             first, count = self.value(s.min), self.value(s.extent)
             name = self.new(s.loop_var)
             type_ = c_scalar(s.loop_var.dtype)

@@ -416,9 +416,19 @@ def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
     for i in range(8):
         H[i] = T.Cast("int32", B[i * 5]) + W[39 - i]
 """
+PARALLEL = """
+@T.prim_func
+def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
+    for i in T.parallel(8):
+        memory = T.allocate([5], "int32", "global")
+        W = T.decl_buffer((5,), "int32", data=memory)
+        for j in range(5):
+            W[j] = A[i * 5 + j] * j
+        H[i] = W[4] - W[1]
+"""
 
 
-@pytest.mark.parametrize("text", [ATOMIC, SHARED], ids=["atomic", "memory before kernels"])
+@pytest.mark.parametrize("text", [ATOMIC, SHARED, PARALLEL], ids=["atomic", "memory before kernels", "parallel"])
 @pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
 def test_what_no_loop_is_bound_of_is_a_kernel_of_one_thread(text, target):
     program = parse(text)
