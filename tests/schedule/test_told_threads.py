@@ -19,7 +19,7 @@ def test_sets_agree_that_threads_read_their_own(name, monkeypatch):
         found = plain(self, buffer, users)
         if found:
             told.append(buffer)
-            assert self._asked(self._flows, buffer, users) is None
+            assert self._flows(buffer, users) is None
         return found
 
     monkeypatch.setattr(kernels, "_reads_its_own", compared)
@@ -48,6 +48,6 @@ def test_a_kernel_of_fragments_needs_no_sets_for_its_threads(monkeypatch):
     def asked(*_):
         raise AssertionError
 
-    monkeypatch.setattr(thread_memory._Kernels, "_asked", asked)
+    monkeypatch.setattr(thread_memory._Kernels, "_flows", asked)
     monkeypatch.setattr(shared_writes, "_met", asked)
     load("mma_gemm").small()

@@ -270,10 +270,6 @@ class IntegerSet(_Points):
         """The values of the parameters for which the set is not empty."""
         return IntegerSet(_run(self._isl.params))
 
-    def earlier(self) -> Relation:
-        """Pairs of points of the set's space, the first lexicographically before the second."""
-        return Relation(_run(_isl().Map.lex_lt, self._isl.get_space()))
-
     def sample(self) -> list[int] | None:
         """Some point, near the origin if possible; None for the empty set."""
         return _run(_sample, self._isl)
@@ -310,7 +306,8 @@ class Relation(_Points):
     @staticmethod
     def lex_before(rank: int) -> Relation:
         """Pairs of points of ``rank``, the first lexicographically before the second."""
-        return IntegerSet.from_rows([], [], [f"a{n}" for n in range(rank)], []).earlier()
+        points = IntegerSet.from_rows([], [], [f"a{n}" for n in range(rank)], [])
+        return Relation(_run(_isl().Map.lex_lt, points._isl.get_space()))
 
     @staticmethod
     def shifted_by_multiples(rank: int, axis: int, modulus: int) -> Relation:
@@ -388,11 +385,7 @@ class Relation(_Points):
 
     def at(self, source: Sequence[int]) -> IntegerSet:
         """The targets of a point."""
-        return Relation(_run(_fixed, self._isl, _isl().dim_type.in_, source)).range()
-
-    def sources_of(self, target: Sequence[int]) -> IntegerSet:
-        """The points that map to this target."""
-        return Relation(_run(_fixed, self._isl, _isl().dim_type.out, target)).domain()
+        return Relation(_run(_fixed, self._isl, source)).range()
 
     def pairs_to_source(self) -> Relation:
         """``(a -> b) -> a``, of the pairs as points."""
@@ -440,9 +433,9 @@ def _increasing(relation: Any, axis: int) -> Any:
     return relation.add_constraint(row)
 
 
-def _fixed(relation: Any, kind: Any, point: Sequence[int]) -> Any:
-    for axis, value in enumerate(point):
-        relation = relation.fix_val(kind, axis, _number(value))
+def _fixed(relation: Any, source: Sequence[int]) -> Any:
+    for axis, value in enumerate(source):
+        relation = relation.fix_val(_isl().dim_type.in_, axis, _number(value))
     return relation
 
 

@@ -20,11 +20,11 @@ from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict
 from .relations import (
     Context,
     StatementRelations,
-    by_loops,
     has_bits,
     is_exact,
-    schedule_map,
+    once_each,
     show_element,
+    timed,
     without_swizzles,
 )
 from .statements import Access, Statement, bare_statements_of, statements_of
@@ -90,18 +90,8 @@ class Initialized(Question):
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
         names = Names()
-        buffer, sides = self.buffer, []
-        units = self._users()
-        length = max((len(u.time) for u in units), default=0)
-        for unit in units:
-            side = StatementRelations.renamed(unit, names)
-            side.before = schedule_map(unit, names, length, side.dims)
-            if not side.before.is_single_valued():
-                # each instance has to be initialised: they are distinguished by the loops
-                side = StatementRelations.renamed(by_loops(unit), names)
-                side.before = schedule_map(side.unit, names, length, side.dims)
-            side.touch()
-            sides.append(side)
+        buffer = self.buffer
+        sides = [*map(once_each, timed(self._users(), buffer, names))]
         possible = self._restriction(names)
         for reader in sides:
             for read in reader.reads:

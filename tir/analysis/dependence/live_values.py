@@ -1,71 +1,37 @@
-"""When elements of a buffer are read and written, as exact relations over timestamps: for steps that keep copies.
-
-A timestamp is a vector; timestamps of a program are ordered lexicographically.
-"""
+"""Whether elements of a buffer keep their values until they are read, for steps that keep copies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from ...aliases import sharing
+from ...aliases import shares_memory
 from ...buffer import Buffer
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, decide
 from .oracle import PROVED, Question, Refuted, Tier, Verdict, tier
-from .relations import Context, access_map, is_exact, schedule_map
-from .statements import Access, Statement, statements_of
+from .relations import Context, Touch, at_times, is_exact, same_element, timed, unkilled
+from .statements import statements_of
 
 
-@dataclass(frozen=True)
-class TimedAccess:
-    """One access: ``elements`` relates timestamps to the elements accessed then, ``runs`` instances to timestamps."""
-
-    unit: Statement
-    access: Access
-    elements: Relation
-    runs: Relation
-
-    def show(self, moment: list[int], element: list[int], buffer: Buffer) -> str:
-        """The instance that runs at timestamp ``moment``, and its access to ``element`` of ``buffer``, or of a copy of that."""
-        point = self.runs.sources_of(moment).sample() or []
-        verb = "writes" if self.access.write else "reads"
-        inside = ", ".join(map(str, element))
-        return f"{self.unit.name} at ({self.unit.shown_at(point)}) {verb} {buffer.name}[{inside}]"
-
-
-class Timestamps:
-    """The accesses of ``buffers`` in ``func``. Raises ``NotAffine`` if they are not quasi-affine."""
+class _Accesses:
+    """The accesses of ``buffers`` in ``func``, by the relations of their statements. Raises ``NotAffine`` if one is by another view."""
 
     def __init__(self, func: PrimFunc, buffers: Iterable[Buffer]):
-        self.names = Names()
         wanted = {b.data: b for b in buffers}
-        units = statements_of(func.body)
-        self.length = max((len(u.time) for u in units), default=0)
-        self.touches: list[TimedAccess] = []
-        self.context = Context(func, func.body, self.names)
-        for unit in units:
-            found = sharing(unit.accesses, wanted)
-            if not found:
-                continue
-            runs = schedule_map(unit, self.names, self.length, [self.names.fresh(v.name) for v in unit.coords])
-            own = [self.names.of(v) for v in unit.coords]
-            for access in found:
-                if access.buffer is not wanted[access.buffer.data]:
-                    raise NotAffine(unit.node, f"{access.buffer.name} is used through another view")
-                elements = access_map(unit, access, self.names, own)
-                self.touches.append(TimedAccess(unit, access, runs.reverse().then(elements), runs))
+        self.context = Context(func, func.body, Names())
+        self.sides = timed(statements_of(func.body), wanted, self.context.names)
+        for unit, a in ((side.unit, a) for side in self.sides for a in side.unit.accesses):
+            if shares_memory(a, wanted) and a.buffer is not wanted[a.buffer.data]:
+                raise NotAffine(unit.node, f"{a.buffer.name} is used through another view")
 
-    def reads(self, buffer: Buffer) -> list[TimedAccess]:
-        return [t for t in self.touches if t.access.buffer is buffer and not t.access.write]
+    def reads(self, buffer: Buffer) -> Iterator[Touch]:
+        return ((side, a) for side in self.sides for a in side.reads if a.access.buffer is buffer)
 
-    def writes(self, buffer: Buffer) -> list[TimedAccess]:
-        return [t for t in self.touches if t.access.buffer is buffer and t.access.write]
-
-    def real(self, found: Relation) -> Relation:
-        """``found`` restricted to the possible sizes of the program."""
-        return self.context.restrict(found)
+    def writes(self, buffer: Buffer) -> Iterator[Touch]:
+        return ((side, a) for side in self.sides for a in side.writes if a.access.buffer is buffer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,32 +56,30 @@ class Undisturbed(Question):
 
     @tier(Tier.SETS)
     def by_sets(self) -> Verdict:
-        moments = Timestamps(self.func, [self.held, self.memory])
-        return next(filter(None, (self._clobbered(moments, r) for r in moments.reads(self.held))), PROVED)
+        found = _Accesses(self.func, [self.held, self.memory])
+        again = [at_times((k, c)) for k, c in found.writes(self.held) if is_exact(k.unit, c.access)]
+        others = [touch for touch in found.writes(self.memory) if touch[0].unit.name != self.own]
+        for write, read in product(others, [*found.reads(self.held)]):
+            missed = unkilled(at_times(write).then(self.changes.reverse()), at_times(read), again)
+            witness = found.context.restrict(missed).sample()
+            if witness is not None:
+                return self._against(write, read, *witness)
+        return PROVED
 
-    def _clobbered(self, moments: Timestamps, read: TimedAccess) -> Refuted | None:
-        earlier = Relation.lex_before(moments.length)
-        element = read.elements.pairs_to_target()
-        before_read = read.elements.pairs_to_source().then(earlier.reverse())
-        sure = (m for m in moments.writes(self.held) if is_exact(m.unit, m.access))
-        made = [element.then(m.elements.reverse()).intersect(before_read) for m in sure]
-        for write in moments.writes(self.memory):
-            if write.unit.name == self.own:
-                continue
-            missed = element.then(self.changes).then(write.elements.reverse()).intersect(before_read)
-            for again in made:
-                missed = missed.subtract(again.then(earlier.reverse()))
-            found = moments.real(missed).sample()
-            if found is not None:
-                (read_at, then), size = found, moments.length
-                at, which = read_at[:size], read_at[size:]
-                reached = write.elements.at(then).intersect(IntegerSet.point(which).image(self.changes))
-                lines = [
-                    read.show(at, which, self.memory),
-                    write.show(then, reached.sample() or which, self.memory) + " in between",
-                ]
-                return Refuted(self.rule, lines, (read.unit.node,))
-        return None
+    def _against(self, write: Touch, read: Touch, found: list[int], then: list[int]) -> Refuted:
+        (s, _), (t, _) = write, read
+        length = len(then)
+        moment, element = found[:length], found[length:]
+        reached = at_times(write).at(then).intersect(IntegerSet.point(element).image(self.changes)).sample() or element
+        at, before = (side.before.reverse().at(time).sample() or [] for side, time in ((t, moment), (s, then)))
+        lines = [
+            f"{t.show(at)} reads {self._shown(element)}",
+            f"{s.show(before)} writes {self._shown(reached)} in between",
+        ]
+        return Refuted(self.rule, lines, (t.unit.node,))
+
+    def _shown(self, element: list[int]) -> str:
+        return f"{self.memory.name}[{', '.join(map(str, element))}]"
 
 
 def reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
@@ -125,9 +89,10 @@ def reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
 
 
 def _reads_only_before(func: PrimFunc, buffer: Buffer, name: str) -> bool:
-    moments = Timestamps(func, [buffer])
-    earlier = Relation.lex_before(moments.length)
-    mine = [[t for t in found if t.unit.name == name] for found in (moments.writes(buffer), moments.reads(buffer))]
+    found = _Accesses(func, [buffer])
+    pairs: Any = product(found.writes(buffer), [*found.reads(buffer)])
     return all(
-        moments.real(w.elements.then(r.elements.reverse()).intersect(earlier)).is_empty() for w, r in product(*mine)
+        found.context.restrict(same_element(w, r).intersect(s.before.before(t.before))).is_empty()
+        for (s, w), (t, r) in pairs
+        if s.unit.name == name == t.unit.name
     )

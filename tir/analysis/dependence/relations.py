@@ -3,13 +3,13 @@ refusal shows: two instances, and the element on which they conflict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
 from typing import Any, TypeVar
 
-from ...aliases import shares_memory
+from ...aliases import Memory, shares_memory, sharing
 from ...arith import Analyzer
 from ...arith.linear import linear
 from ...arith.swizzle import without_all
@@ -201,6 +201,9 @@ class AccessRelation:
         return self._make()
 
 
+Touch = tuple["StatementRelations", AccessRelation]
+
+
 class StatementRelations:
     """A statement with its relations: its accesses, and its timestamps before and after."""
 
@@ -383,6 +386,44 @@ def same_element(a: AccessRelation, b: AccessRelation) -> Relation:
     if a.access.buffer is not b.access.buffer:
         first, second = first.prefix(0), second.prefix(0)
     return first.then(second.reverse())
+
+
+def timed(units: Sequence[Statement], memory: Memory, names: Names) -> list[StatementRelations]:
+    """The relations of the statements that use ``memory``."""
+    users = [u for u in units if sharing(u.accesses, memory)]
+    length = max((len(u.time) for u in users), default=0)
+    return [_timed(u, names, length) for u in users]
+
+
+def _timed(unit: Statement, names: Names, length: int) -> StatementRelations:
+    side = StatementRelations.renamed(unit, names)
+    side.length = length
+    side.touch()
+    return side
+
+
+def once_each(side: StatementRelations) -> StatementRelations:
+    """A statement each of whose instances runs at one time: where one runs several times, those of its loops."""
+    return side if side.before.is_single_valued() else _timed(by_loops(side.unit), side.names, side.length)
+
+
+def at_times(touch: Touch) -> Relation:
+    """From timestamps to the elements that are accessed then."""
+    return touch[0].before.reverse().then(touch[1].map)
+
+
+def unkilled(written: Relation, read: Relation, made: Iterable[Relation], pairs: Relation | None = None) -> Relation:
+    """From the times at which an element is read, with the element, to earlier ones at which it is ``written``, if none of ``made``
+    has it in between: all of these from times to elements. ``pairs``: of times of a read and of a write, those in question."""
+    earlier = Relation.lex_before(read.source_rank).reverse()
+    element, moment = read.pairs_to_target(), read.pairs_to_source()
+    left = element.then(written.reverse()).intersect(moment.then(earlier if pairs is None else pairs))
+    for elements in made:
+        if left.is_empty():
+            break
+        again = element.then(elements.reverse()).intersect(moment.then(earlier))
+        left = left.subtract(again.then(earlier))
+    return left
 
 
 def witness(pairs: Relation, s: Any, a: Any, t: Any, b: Any, late: str, early: str) -> list[str]:

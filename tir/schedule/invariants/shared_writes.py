@@ -22,6 +22,7 @@ from ...analysis.dependence.relations import (
     AccessRelation,
     Context,
     StatementRelations,
+    Touch,
     is_exact,
     loop_times,
     same_element,
@@ -250,9 +251,6 @@ def _placed(unit: Statement, access: Access) -> Effect:
     """An access in terms of the loops around its statement, as an effect of all of them."""
     loops, guards = (*unit.loops, *access.loops), (*unit.guards, *access.guards)
     return replace(access, loops=loops, guards=guards).substituted(dict(unit.inner))
-
-
-Touch = tuple[StatementRelations, AccessRelation]
 
 
 class _Order:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from ...aliases import memory_of, shares_memory
@@ -18,10 +19,13 @@ from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
+    Touch,
+    at_times,
     by_loops,
     is_exact,
-    loop_times,
     same_element,
+    timed,
+    unkilled,
     without_swizzles,
     witness,
 )
@@ -198,7 +202,7 @@ class _Kernels:
             users = self._users(buffer)
             found = self._two_kernels(buffer, users)
             if found is None and not self._reads_its_own(buffer, users):
-                found = self._asked(self._flows, buffer, users)
+                found = self._flows(buffer, users)
             if found is not None:
                 yield found
 
@@ -239,14 +243,6 @@ class _Kernels:
         around = next((p for p in a.loops() if any(p is q for q in b.loops())), None)
         return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
 
-    def _asked(self, question: Any, buffer: Buffer, users: list[Statement]) -> Problem | None:
-        """The answer of exact sets, if they give one in bounded time. Undecided is accepted until no further loop is going to be
-        bound; then only what loops alone show to be right."""
-        found = decide(lambda: question(buffer, users, *self._sides(buffer, users)))
-        if isinstance(found, Undecided):
-            return self._by_loops(buffer, users) if self.final else None
-        return found
-
     def _by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """Whether a loop of threads that write does not contain what reads: then it may be another thread, whichever element
         that is."""
@@ -269,22 +265,6 @@ class _Kernels:
                         self._advice(buffer, r),
                     )
         return None
-
-    def _sides(self, buffer: Buffer, users: list[Statement]) -> tuple[list[Any], Any]:
-        names = Names()
-        length = max(len(u.time) for u in users) + 2
-        sides = []
-        for unit in users:
-            looped = by_loops(unit)
-            side = StatementRelations(replace(looped, accesses=looped.accesses_of(buffer)), names)
-            side.touch()
-            for touch in (*side.reads, *side.writes):
-                _ = touch.map  # now, before time is counted
-            side.before = loop_times(looped, unit.time, names, length)
-            sides.append(side)
-        context = Context(self.func, self.func.body, names)
-        context.restrict(sides[0].before)  # now, before time is counted
-        return sides, context
 
     def _in_one_kernel(self, buffer: Buffer, users: list[Statement]) -> Iterator[tuple[int, int, Common]]:
         """Of ``users``, by number: what may write and what may read ``buffer`` in one kernel, and their :meth:`_common`
@@ -309,27 +289,36 @@ class _Kernels:
             if a.write and not b.write
         )
 
-    def _flows(self, buffer: Buffer, users: list[Statement], sides: Any, context: Any) -> Problem | None:
-        """Whether each thread (or block) reads only what it wrote itself."""
+    def _flows(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+        """Whether each thread (or block) reads only what it wrote itself. Undecided is accepted until no further loop is going to
+        be bound; then only what loops alone show to be right."""
+        found = decide(self._foreign_value, buffer, users)
+        if isinstance(found, Undecided):
+            return self._by_loops(buffer, users) if self.final else None
+        return found
+
+    def _foreign_value(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+        own = [replace(by_loops(u), accesses=u.accesses_of(buffer)) for u in users]
+        context = Context(self.func, self.func.body, Names())
+        sides = timed(own, buffer, context.names)
         for n, m, common in self._in_one_kernel(buffer, users):
             s, t = sides[n], sides[m]
-            for b in t.reads:
-                for a in s.writes:
-                    bad = _ordered(same_element(a, b), s, t)
-                    bad = bad if common is None else bad.subtract(_related(s, t, common))
-                    if bad.is_empty():
-                        continue
-                    bad = context.restrict(self._unkilled(bad, sides, s, a, t, b))
-                    if not bad.is_empty():
-                        whose = level_of(buffer.scope).name.lower()
-                        return Problem(
-                            (buffer.name, "readers"),
-                            f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
-                            "that wrote it; each has its own",
-                            witness(bad, s, a, t, b, f", in another {whose}", ""),
-                            [s.unit.node, t.unit.node],
-                            self._advice(buffer, t.unit),
-                        )
+            for a, b in product(s.writes, t.reads):
+                bad = same_element(a, b).intersect(s.before.before(t.before))
+                bad = bad if common is None else bad.subtract(_related(s, t, common))
+                if not bad.is_empty() and a.access.buffer is b.access.buffer:
+                    bad = bad.intersect(_unkilled((s, a), (t, b), bad, sides))
+                bad = context.restrict(bad)
+                if not bad.is_empty():
+                    whose = level_of(buffer.scope).name.lower()
+                    return Problem(
+                        (buffer.name, "readers"),
+                        f"`{buffer.name}` ({buffer.scope} memory) would be read by another {whose} than the one "
+                        "that wrote it; each has its own",
+                        witness(bad, s, a, t, b, f", in another {whose}", ""),
+                        [s.unit.node, t.unit.node],
+                        self._advice(buffer, t.unit),
+                    )
         return None
 
     def _advice(self, buffer: Buffer, reader: Statement) -> str:
@@ -339,21 +328,6 @@ class _Kernels:
     def _across(self, unit: Statement) -> bool:
         """Whether ``unit`` is a reduction that threads share."""
         return set(self.threads(unit)) != {self.loops[v].node.thread for v, _, _ in unit.loops if v in self.loops}
-
-    def _unkilled(self, bad: Relation, sides: list[Any], s: Any, a: Any, t: Any, b: Any) -> Relation:
-        """The pairs of ``bad`` with an element that no write in between, which would kill its value, is of."""
-        if a.access.buffer is not b.access.buffer:
-            return bad
-        reader, element = b.map.pairs_to_source(), b.map.pairs_to_target()
-        left = bad.then(reader.reverse()).intersect(a.map.then(element.reverse()))  # to an instance and what it reads
-        for k in sides:
-            for c in k.writes:
-                if left.is_empty() or c.access.buffer is not b.access.buffer or not is_exact(k.unit, c.access):
-                    continue
-                later = k.before.before(t.before).then(reader.reverse())
-                kills = c.map.domain_in(k.before.domain()).then(element.reverse()).intersect(later)
-                left = left.subtract(_ordered(same_element(a, c), s, k).then(kills))
-        return left.then(reader)
 
     def _common(self, s: Statement, t: Statement, buffer: Buffer) -> Common:
         """The loops of ``s``, which writes ``buffer``, and of ``t``, which reads it, whose iterations are equal where both
@@ -378,9 +352,14 @@ class _Kernels:
         return own[:first] if self.final else []
 
 
-def _ordered(pairs: Any, s: Any, t: Any) -> Any:
-    """The pairs whose first instance is before the second."""
-    return pairs.intersect(s.before.before(t.before)).domain_in(s.before.domain())
+def _unkilled(write: Touch, read: Touch, pairs: Relation, sides: Sequence[StatementRelations]) -> Relation:
+    """Those of ``pairs`` of a write and a later read with an element that none of ``sides`` writes in between."""
+    (s, _), (t, b) = write, read
+    touches = [(k, c) for k in sides for c in k.writes if c.access.buffer is b.access.buffer]
+    made = [at_times((k, c)) for k, c in touches if is_exact(k.unit, c.access)]
+    reads = at_times(read)
+    left = unkilled(at_times(write), reads, made, t.before.reverse().then(pairs.reverse()).then(s.before))
+    return s.before.then(left.reverse()).then(reads.pairs_to_source()).then(t.before.reverse())
 
 
 def _related(s: Any, t: Any, equal: list[tuple[Var, Var]]) -> Relation:
