@@ -36,12 +36,9 @@ def _numpy_multibox_prior(data: Any, sizes: Any, ratios: Any, steps: Any, offset
 
 
 @operator(
-    shapes="(n, c, h, w) -> (1, _, 4)",
-    section="vision",
-    namespace="vision.ssd",
-    reference=_numpy_multibox_prior,
+    shapes="(n, c, h, w) -> (1, _, 4)", section="vision", namespace="vision.ssd", reference=_numpy_multibox_prior,
     cases=[case(arg((1, 2, 2, 3))), case(arg((1, 2, 3, 2)), (0.5, 0.25), (1, 2, 0.5), (0.3, 0.4), (0.2, 0.6), True)],
-)
+)  # fmt: skip
 def multibox_prior(
     data: Tensor,
     sizes: Sequence[float] = (1,),
@@ -118,9 +115,7 @@ def moved_corners(moves: Any, anchors: Any, b: Any, n: Any, variances: Sequence[
 
 
 @operator(
-    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6), (b)",
-    section="vision",
-    namespace="vision.ssd",
+    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6), (b)", section="vision", namespace="vision.ssd",
     reference=complete(_numpy_transform),
     cases=[
         case(arg((2, 3, 4), values="distinct"), arg((2, 16)), arg((1, 4, 4), values="positive"), False, -1.0),
@@ -128,7 +123,7 @@ def moved_corners(moves: Any, anchors: Any, b: Any, n: Any, variances: Sequence[
             arg((1, 3, 4), values="distinct"), arg((1, 16)), arg((1, 4, 4), values="small"), True, 1.5, (1, 1, 0.5, 0.5)
         ),
     ],
-)
+)  # fmt: skip
 def multibox_transform_loc(
     cls_prob: Tensor,
     loc_pred: Tensor,
@@ -194,9 +189,7 @@ def _numpy_detection(
 
 
 @operator(
-    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6)",
-    section="vision",
-    namespace="vision.ssd",
+    shapes="(b, c, n) T, (b, 4n) T, (1, n, 4) T -> (b, n, 6)", section="vision", namespace="vision.ssd",
     reference=_numpy_detection,
     cases=[
         case(arg((2, 3, 6), values="distinct"), arg((2, 24)), arg((1, 6, 4), values="positive"), False, -1.0, 0.2),
@@ -212,7 +205,7 @@ def _numpy_detection(
             4,
         ),
     ],
-)
+)  # fmt: skip
 def multibox_detection(
     cls_prob: Tensor,
     loc_pred: Tensor,

@@ -47,16 +47,13 @@ def numpy_iou(a: Any, b: Any) -> float:
 
 
 @operator(
-    shapes="(n, 4) T, (m, 4) T -> (n, m)",
-    section="vision",
-    namespace="vision",
+    shapes="(n, 4) T, (m, 4) T -> (n, m)", section="vision", namespace="vision",
     reference=lambda a, b: np.array([[numpy_iou(p, q) for q in b] for p in a]).reshape(len(a), len(b)),
     cases=[
-        case(arg((4, 4)), arg((3, 4))),
-        case(arg((0, 4)), arg((2, 4))),
+        case(arg((4, 4)), arg((3, 4))), case(arg((0, 4)), arg((2, 4))),
         case(arg((2, 4), "float64"), arg((1, 4), "float64")),
     ],
-)
+)  # fmt: skip
 def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """How much each box of one list overlaps each of another: what they share by what they cover, from 0 to 1.
 
@@ -153,16 +150,13 @@ def _detections() -> list[Any]:
 
 
 @operator(
-    shapes="(b, n, f), (b) integer, (b, n) integer -> (…r), (…s)",
-    section="vision",
-    namespace="vision",
+    shapes="(b, n, f), (b) integer, (b, n) integer -> (…r), (…s)", section="vision", namespace="vision",
     reference=complete(numpy_non_max_suppression),
     cases=[
-        case(*_detections(), 2, 0.4, id_index=-1),
-        case(*_detections(), -1, 0.7, True, return_indices=False),
+        case(*_detections(), 2, 0.4, id_index=-1), case(*_detections(), -1, 0.7, True, return_indices=False),
         case(*_detections(), iou_threshold=0.4, top_k=3, return_indices=False, invalid_to_bottom=True),
     ],
-)
+)  # fmt: skip
 def non_max_suppression(
     data: Tensor,
     valid_count: Tensor,
@@ -256,15 +250,12 @@ def _numpy_all_class(
 
 
 @operator(
-    shapes="(b, n, 4) T, (b, c, n) T -> (_, 3), (1)",
-    section="vision",
-    namespace="vision",
-    reference=_numpy_all_class,
+    shapes="(b, n, 4) T, (b, c, n) T -> (_, 3), (1)", section="vision", namespace="vision", reference=_numpy_all_class,
     cases=[
         case(arg((2, 6, 4), values="positive"), arg((2, 3, 6), values="distinct"), 2, 0.1, -10.0),
         case(arg((1, 5, 4), values="positive"), arg((1, 1, 5), values="positive"), 9, 0.3, 1.0),
     ],
-)
+)  # fmt: skip
 def all_class_non_max_suppression(
     boxes: Tensor,
     scores: Tensor,
@@ -340,12 +331,9 @@ def _numpy_valid(data: Any, score_threshold: float = 0, id_index: int = 0, score
 
 
 @operator(
-    shapes="(b, n, f) -> (b), (b, n, f), (b, n)",
-    section="vision",
-    namespace="vision",
-    reference=_numpy_valid,
+    shapes="(b, n, f) -> (b), (b, n, f), (b, n)", section="vision", namespace="vision", reference=_numpy_valid,
     cases=[case(arg((2, 5, 6), values=_DETECTED), 0.45), case(arg((2, 4, 5)), 0.0, -1, 0)],
-)
+)  # fmt: skip
 def get_valid_counts(data: Tensor, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1) -> list[Tensor]:
     """The boxes of ``data`` (batch, number, fields) with a score above the threshold, and a class that is not negative.
 

@@ -25,29 +25,19 @@ def _numpy_einsum(subscripts: str, *operands: Any, out_dtype: Any = None) -> Any
 
 
 @operator(
-    unstated="which axes meet is for the subscripts to say",
-    section="linear algebra",
-    reference=_numpy_einsum,
+    unstated="which axes meet is for the subscripts to say", section="linear algebra", reference=_numpy_einsum,
     cases=[
-        case("ij,jk->ik", arg((3, 4)), arg((4, 5))),
-        case("ij,jk", arg((3, 4), "int32"), arg((4, 5), "int32")),
-        case("ii->i", arg((3, 3), "int8")),
-        case("ii", arg((3, 3))),
-        case("ij->ji", arg((3, 4), "bfloat16")),
-        case("ba", arg((3, 4))),
-        case("i,i->", arg((5,)), arg((5,))),
-        case("i,j->ij", arg((3,)), arg((2,), "float64")),
+        case("ij,jk->ik", arg((3, 4)), arg((4, 5))), case("ij,jk", arg((3, 4), "int32"), arg((4, 5), "int32")),
+        case("ii->i", arg((3, 3), "int8")), case("ii", arg((3, 3))), case("ij->ji", arg((3, 4), "bfloat16")),
+        case("ba", arg((3, 4))), case("i,i->", arg((5,)), arg((5,))), case("i,j->ij", arg((3,)), arg((2,), "float64")),
         case("b i j , b j k -> b i k", arg((2, 3, 4)), arg((2, 4, 2))),
-        case("...ij,...jk->...ik", arg((2, 1, 3, 4)), arg((5, 4, 2))),
-        case("...i->...", arg((2, 3, 4))),
-        case("i...,...->i...", arg((2, 3)), arg(())),
-        case("ij,jk,kl->il", arg((2, 3)), arg((3, 4)), arg((4, 2))),
-        case("ij,j,k->k", arg((2, 3)), arg((3,)), arg((4,))),
-        case("ij,jk->ik", arg((3, 0)), arg((0, 2))),
+        case("...ij,...jk->...ik", arg((2, 1, 3, 4)), arg((5, 4, 2))), case("...i->...", arg((2, 3, 4))),
+        case("i...,...->i...", arg((2, 3)), arg(())), case("ij,jk,kl->il", arg((2, 3)), arg((3, 4)), arg((4, 2))),
+        case("ij,j,k->k", arg((2, 3)), arg((3,)), arg((4,))), case("ij,jk->ik", arg((3, 0)), arg((0, 2))),
         case("ij,jk->ik", arg(("n", "m")), arg(("m", 2))),
         case("ij,ij->i", arg((2, 3), "int8"), arg((2, 3), "int8"), out_dtype="int32"),
     ],
-)
+)  # fmt: skip
 def einsum(subscripts: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
     """Einstein's summation in NumPy's notation: ``einsum("ij,jk->ik", a, b)`` sums products over ``j``.
 
@@ -152,18 +142,13 @@ def _numpy_tensordot(a: Any, b: Any, axes: Any = 2, out_dtype: Any = None) -> An
 
 
 @operator(
-    unstated="which axes meet is for `axes` to say",
-    section="linear algebra",
-    reference=_numpy_tensordot,
+    unstated="which axes meet is for `axes` to say", section="linear algebra", reference=_numpy_tensordot,
     cases=[
-        case(arg((2, 3, 4)), arg((3, 4, 2))),
-        case(arg((2, 3)), arg((3, 2)), 1),
-        case(arg((2, 3), "int8"), arg((4,), "int8"), 0),
-        case(arg((2, 3, 4)), arg((4, 3)), ((1, -1), (1, 0))),
-        case(arg((2, 3)), arg((3, 5)), (1, 0)),
-        case(arg(("n", 3)), arg((3, "n")), axes=1),
+        case(arg((2, 3, 4)), arg((3, 4, 2))), case(arg((2, 3)), arg((3, 2)), 1),
+        case(arg((2, 3), "int8"), arg((4,), "int8"), 0), case(arg((2, 3, 4)), arg((4, 3)), ((1, -1), (1, 0))),
+        case(arg((2, 3)), arg((3, 5)), (1, 0)), case(arg(("n", 3)), arg((3, "n")), axes=1),
     ],
-)
+)  # fmt: skip
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2, out_dtype: Any = None) -> Tensor:
     """The sum of products over ``axes`` of ``a`` and of ``b``: the last ``axes`` of one and the first of the other, or two
     lists of as many axes.

@@ -27,25 +27,16 @@ def _converted(x: Any, dtype: str) -> Any:
 
 
 @operator(
-    shapes="(…) -> (…)",
-    section=SECTION,
-    reference=_converted,
-    aliases=("cast",),
+    shapes="(…) -> (…)", section=SECTION, reference=_converted, aliases=("cast",),
     cases=[
-        case(arg((2, 3), "float32"), "int8"),
-        case(arg((14,), "float64", "special"), "float32"),
-        case(arg((14,), "float32", "special"), "float16"),
-        case(arg((14,), "float32", "special"), "bfloat16"),
-        case(arg((), "bfloat16"), "float64"),
-        case(arg(("n", 2), "int64", "special"), "uint8"),
-        case(arg((0, 2), "uint8"), "int32"),
-        case(arg((14,), "float32", "special"), "bool"),
-        case(arg((5,), "int8"), "bool"),
-        case(arg((5,), "bool"), "float16"),
-        case(arg((5,), "int32"), "float32"),
+        case(arg((2, 3), "float32"), "int8"), case(arg((14,), "float64", "special"), "float32"),
+        case(arg((14,), "float32", "special"), "float16"), case(arg((14,), "float32", "special"), "bfloat16"),
+        case(arg((), "bfloat16"), "float64"), case(arg(("n", 2), "int64", "special"), "uint8"),
+        case(arg((0, 2), "uint8"), "int32"), case(arg((14,), "float32", "special"), "bool"),
+        case(arg((5,), "int8"), "bool"), case(arg((5,), "bool"), "float16"), case(arg((5,), "int32"), "float32"),
         case(arg((5,), "int32"), "int32"),
     ],
-)
+)  # fmt: skip
 def astype(x: te.Tensor, dtype: Any) -> te.Tensor:
     """``x`` converted to ``dtype``.
 
@@ -68,19 +59,13 @@ def _numpy_unpack_bits(x: Any, bits: int, axis: int = -1) -> Any:
 
 
 @operator(
-    shapes="(…, _@axis, …) integer -> (…, _@axis, …)",
-    section=SECTION,
-    reference=_numpy_unpack_bits,
+    shapes="(…, _@axis, …) integer -> (…, _@axis, …)", section=SECTION, reference=_numpy_unpack_bits,
     cases=[
-        case(arg((2, 3), "uint8"), 4),
-        case(arg((3, 2, 2), "uint8"), 4, 1),
-        case(arg(("n", 3), "uint8"), 2, -1),
-        case(arg((2,), "uint8"), 1, 0),
-        case(arg((2, 2), "uint32"), 8, 0),
-        case(arg((2, 2), "uint16"), 16),
+        case(arg((2, 3), "uint8"), 4), case(arg((3, 2, 2), "uint8"), 4, 1), case(arg(("n", 3), "uint8"), 2, -1),
+        case(arg((2,), "uint8"), 1, 0), case(arg((2, 2), "uint32"), 8, 0), case(arg((2, 2), "uint16"), 16),
         case(arg((0, 2), "uint8"), 4),
     ],
-)
+)  # fmt: skip
 def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
     """The parts of ``bits`` bits of unsigned integers, one after another along ``axis``, the lowest part first.
 
@@ -101,17 +86,15 @@ def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
 
 
 @operator(
-    shapes="(…) -> (…)",
-    section=SECTION,
+    shapes="(…) -> (…)", section=SECTION,
     reference=lambda x, dtype: x.astype(np.float32).view(dtype) if x.dtype == np.float64 else x.view(dtype),
     aliases=("view",),
     cases=[
-        case(arg((2, 3), "float32"), "int32"),
-        case(arg((3,), "uint32"), "int32"),
+        case(arg((2, 3), "float32"), "int32"), case(arg((3,), "uint32"), "int32"),
         case(arg(("n",), "int64", [0, 1, 2**62, -(2**62), 5]), "float64"),
         case(arg((3,), "uint8", [0, 1, 128]), "int8"),
     ],
-)
+)  # fmt: skip
 def reinterpret(x: te.Tensor, dtype: Any) -> te.Tensor:
     """The bits of ``x`` as numbers of ``dtype``, which is as wide.
 
@@ -135,19 +118,13 @@ def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
 
 
 @operator(
-    shapes="(…*), (…*), (…*) -> (…*)",
-    section=SECTION,
-    reference=_clipped,
+    shapes="(…*), (…*), (…*) -> (…*)", section=SECTION, reference=_clipped,
     cases=[
-        case(arg((17,), "float32", "special"), -1, 2.5),
-        case(arg((2, 3), "int8"), -2, 3),
-        case(arg(("n", 3), "float64"), arg((3,), "float64", "small"), None),
-        case(arg((4,), "float16"), max=0),
-        case(arg((2, 0), "uint8"), min=1),
-        case(arg((), "bfloat16"), -1, 1),
-        case(arg((2, 3), "float32")),
+        case(arg((17,), "float32", "special"), -1, 2.5), case(arg((2, 3), "int8"), -2, 3),
+        case(arg(("n", 3), "float64"), arg((3,), "float64", "small"), None), case(arg((4,), "float16"), max=0),
+        case(arg((2, 0), "uint8"), min=1), case(arg((), "bfloat16"), -1, 1), case(arg((2, 3), "float32")),
     ],
-)
+)  # fmt: skip
 def clip(x: te.Tensor, min: Operand | None = None, max: Operand | None = None) -> te.Tensor:
     """``x`` with values below ``min`` and above ``max`` replaced by them; nan stays.
 
@@ -172,18 +149,15 @@ def clip(x: te.Tensor, min: Operand | None = None, max: Operand | None = None) -
 
 
 @operator(
-    shapes="(…*), (…*), (…*) -> (…*)",
-    section=SECTION,
-    reference=np.where,
+    shapes="(…*), (…*), (…*) -> (…*)", section=SECTION, reference=np.where,
     cases=[
         case(arg((3, 1), "bool"), arg((4,), "float32"), arg((3, 4), "float32", "special")),
-        case(arg((), "bool"), arg(("n",), "int8"), 3),
-        case(arg((2, 0), "bool"), 1.5, arg((), "float64")),
+        case(arg((), "bool"), arg(("n",), "int8"), 3), case(arg((2, 0), "bool"), 1.5, arg((), "float64")),
         case(arg((5,), "bool"), arg((1,), "bfloat16"), arg((5,), "bfloat16")),
         case(arg((2, 5), "bool"), arg((5,), "bool"), False),
         case(arg((3,), "bool"), arg((3,), "int8"), arg((3,), "uint8")),
     ],
-)
+)  # fmt: skip
 def where(condition: te.Tensor, x: Operand, y: Operand) -> te.Tensor:
     """``x`` where ``condition``, a tensor of bools, is true, and ``y`` where it is not. All three broadcast.
 
@@ -222,11 +196,9 @@ def _like(x: Tensor, value: Any, dtype: Any, name: str) -> Tensor:
 
 
 @operator(
-    shapes="(…), () -> (…)",
-    section=SECTION,
-    reference=lambda x, value, dtype=None: np.full_like(x, value, dtype),
+    shapes="(…), () -> (…)", section=SECTION, reference=lambda x, value, dtype=None: np.full_like(x, value, dtype),
     cases=_dtype_cases(3),
-)
+)  # fmt: skip
 def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
     """A tensor of the shape of ``x``, and of its type or ``dtype``, with ``value`` everywhere.
 
@@ -264,16 +236,12 @@ def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
 
 
 @operator(
-    shapes="[(…*)] -> (…*)",
-    section=SECTION,
-    reference=sum,
-    aliases=("elemwise_sum",),
+    shapes="[(…*)] -> (…*)", section=SECTION, reference=sum, aliases=("elemwise_sum",),
     cases=[
-        case([arg((3, 1), "float32"), arg((4,), "float64"), arg((), "float32")]),
-        case([arg(("n",), "int8")]),
+        case([arg((3, 1), "float32"), arg((4,), "float64"), arg((), "float32")]), case([arg(("n",), "int8")]),
         case([arg((2,), "int8"), arg((2,), "int16")]),
     ],
-)
+)  # fmt: skip
 def add_n(tensors: Sequence[te.Tensor]) -> te.Tensor:
     """The sum of tensors that broadcast, in their common type.
 
@@ -296,15 +264,13 @@ def _fixed_point_product(x: Any, multiplier: int, shift: int) -> Any:
 
 
 @operator(
-    shapes="(…) -> (…)",
-    section=SECTION,
-    reference=_fixed_point_product,
+    shapes="(…) -> (…)", section=SECTION, reference=_fixed_point_product,
     cases=[
         case(arg((3, 4), "int32"), 1395864371, 2),
         case(arg((5,), "int32", np.array([-100000, 7, 123456, -2, 2**30])), 1395864371, -3),
         case(arg(("n",), "int32"), 1 << 30, 1),
     ],
-)
+)  # fmt: skip
 def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
     """``x * multiplier * 2 ** (shift - 31)`` of int32, rounded, halves up: a product with a number in fixed point.
 

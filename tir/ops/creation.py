@@ -28,17 +28,12 @@ def _numpy_full(shape: Any, fill_value: Any, dtype: Any = "float32") -> Any:
 
 
 @operator(
-    shapes="-> (…)",
-    section="creation",
-    reference=_numpy_full,
+    shapes="-> (…)", section="creation", reference=_numpy_full,
     cases=[
-        case((2, 3), 1.5),
-        case((2,), 7, "int8"),
-        case((), True, "bool"),
-        case((0, 2), 1, "bfloat16"),
+        case((2, 3), 1.5), case((2,), 7, "int8"), case((), True, "bool"), case((0, 2), 1, "bfloat16"),
         case((3,), "float16", -0.5),
     ],
-)
+)  # fmt: skip
 def full(shape: Any, fill_value: Any, dtype: Any = "float32") -> Tensor:
     """A tensor of ``shape`` with ``fill_value`` everywhere. The order ``full(shape, dtype, fill_value)`` is taken too.
 
@@ -52,11 +47,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = "float32") -> Tensor:
 
 
 @operator(
-    shapes="-> (…)",
-    section="creation",
-    reference=lambda shape, dtype="float32": np.zeros(shape),
+    shapes="-> (…)", section="creation", reference=lambda shape, dtype="float32": np.zeros(shape),
     cases=[case((2, 3)), case((), "int64"), case((0,), "bool")],
-)
+)  # fmt: skip
 def zeros(shape: Any, dtype: Any = "float32") -> Tensor:
     """A tensor of zeros.
 
@@ -68,11 +61,9 @@ def zeros(shape: Any, dtype: Any = "float32") -> Tensor:
 
 
 @operator(
-    shapes="-> (…)",
-    section="creation",
-    reference=lambda shape, dtype="float32": np.ones(shape),
+    shapes="-> (…)", section="creation", reference=lambda shape, dtype="float32": np.ones(shape),
     cases=[case((2, 3)), case((), "uint8"), case(3, "bool")],
-)
+)  # fmt: skip
 def ones(shape: Any, dtype: Any = "float32") -> Tensor:
     """A tensor of ones.
 
@@ -88,21 +79,12 @@ def _numpy_arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
 
 
 @operator(
-    shapes="-> (_)",
-    section="creation",
-    reference=_numpy_arange,
+    shapes="-> (_)", section="creation", reference=_numpy_arange,
     cases=[
-        case(5),
-        case(2, 11, 3),
-        case(11, 2, -4, "int64"),
-        case(0.5, 3.0, 0.4),
-        case(5, 5),
-        case(5, 2),
-        case(0, 6, 2, dtype="uint8"),
-        case(0, 1, 0.1, "float64"),
-        case(4, dtype="bfloat16"),
+        case(5), case(2, 11, 3), case(11, 2, -4, "int64"), case(0.5, 3.0, 0.4), case(5, 5), case(5, 2),
+        case(0, 6, 2, dtype="uint8"), case(0, 1, 0.1, "float64"), case(4, dtype="bfloat16"),
     ],
-)
+)  # fmt: skip
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """The numbers from ``start`` (0, where one bound alone is given) up to ``stop``, which is not among them, by ``step``.
 
@@ -141,17 +123,11 @@ def _numpy_linspace(start: Any, stop: Any, num: int = 50, dtype: Any = "float32"
 
 
 @operator(
-    shapes="-> (_)",
-    section="creation",
-    reference=_numpy_linspace,
+    shapes="-> (_)", section="creation", reference=_numpy_linspace,
     cases=[
-        case(0, 1, 5),
-        case(-1.0, 2.0, 4, endpoint=False),
-        case(3, 4, 1),
-        case(3, 4, 0),
-        case(10, -10, 7, "float64"),
+        case(0, 1, 5), case(-1.0, 2.0, 4, endpoint=False), case(3, 4, 1), case(3, 4, 0), case(10, -10, 7, "float64"),
     ],
-)
+)  # fmt: skip
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = "float32", endpoint: bool = True) -> Tensor:
     """``num`` numbers at equal distances from ``start`` to ``stop``, which is the last, or with ``endpoint=False`` is left
     out.
@@ -182,16 +158,12 @@ def _numpy_hamming(window_size: int, periodic: bool, alpha: float, beta: float, 
 
 
 @operator(
-    shapes="-> (_)",
-    section="creation",
-    reference=_numpy_hamming,
+    shapes="-> (_)", section="creation", reference=_numpy_hamming,
     cases=[
-        case(8, True, 0.54, 0.46, "float32"),
-        case(7, False, 0.5, 0.5, "float64"),
-        case(1, False, 0.54, 0.46, "float32"),
-        case(0, True, 0.54, 0.46, "float32"),
+        case(8, True, 0.54, 0.46, "float32"), case(7, False, 0.5, 0.5, "float64"),
+        case(1, False, 0.54, 0.46, "float32"), case(0, True, 0.54, 0.46, "float32"),
     ],
-)
+)  # fmt: skip
 def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, dtype: Any) -> Tensor:
     """``alpha - beta * cos(2 * pi * n / count)`` for ``n`` below ``window_size``: a window of signals, as ``stft`` takes one.
 
@@ -218,11 +190,9 @@ def _numpy_eye(n: int, m: Any = None, k: int = 0, dtype: Any = "float32") -> Any
 
 
 @operator(
-    shapes="-> (_, _)",
-    section="creation",
-    reference=_numpy_eye,
+    shapes="-> (_, _)", section="creation", reference=_numpy_eye,
     cases=[case(3), case(2, 4, 1), case(3, 2, -1, "int8"), case(0, 3), case(2, 2, 5, dtype="bool")],
-)
+)  # fmt: skip
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float32") -> Tensor:
     """``n`` rows and ``m`` (as many, for None) columns of zeros with ones on diagonal ``k``, above the main one where positive.
 
@@ -242,16 +212,14 @@ def _numpy_one_hot(
 
 
 @operator(
-    shapes="(…) integer -> (…r)",
-    section="creation",
-    reference=_numpy_one_hot,
+    shapes="(…) integer -> (…r)", section="creation", reference=_numpy_one_hot,
     cases=[
         case(arg((2, 3), "int32", "indices below 4"), 1, 0, 4),
         case(arg((3,), "uint8", "indices below 4"), 5, -2, 4, 0, "int8"),
         case(arg((), "int64", "indices below 4"), True, False, 4, -1, "bool"),
         case(arg((2,), "int32", np.array([-1, 9])), 1, 0, 3),
     ],
-)
+)  # fmt: skip
 def one_hot(
     indices: Tensor, on_value: Any, off_value: Any, depth: Any, axis: int = -1, dtype: Any = "float32"
 ) -> Tensor:

@@ -56,13 +56,9 @@ _CASES: list[Case] = [
 
 
 @operator(
-    unstated="the result has the shape of the tensor, or one dimension where `axis` is None",
-    section=SECTION,
-    reference=_reference(np.cumsum, 0),
-    aliases=("cumulative_sum",),
-    cases=_CASES,
-    tolerance=64,
-)
+    unstated="the result has the shape of the tensor, or one dimension where `axis` is None", section=SECTION,
+    reference=_reference(np.cumsum, 0), aliases=("cumulative_sum",), cases=_CASES, tolerance=64,
+)  # fmt: skip
 def cumsum(
     x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None
 ) -> te.Tensor:
@@ -78,13 +74,9 @@ def cumsum(
 
 
 @operator(
-    unstated="the result has the shape of the tensor, or one dimension where `axis` is None",
-    section=SECTION,
-    reference=_reference(np.cumprod, 1),
-    aliases=("cumulative_prod",),
-    cases=_CASES,
-    tolerance=64,
-)
+    unstated="the result has the shape of the tensor, or one dimension where `axis` is None", section=SECTION,
+    reference=_reference(np.cumprod, 1), aliases=("cumulative_prod",), cases=_CASES, tolerance=64,
+)  # fmt: skip
 def cumprod(
     x: te.Tensor, axis: int | None = None, dtype: Any = None, exclusive: bool = False, acc_dtype: Any = None
 ) -> te.Tensor:
@@ -133,16 +125,12 @@ def cummin(x: te.Tensor, axis: int = -1) -> te.Tensor:
 
 
 @operator(
-    shapes="(…) float -> (…)",
-    section=SECTION,
-    reference=_along(np.logaddexp.accumulate),
+    shapes="(…) float -> (…)", section=SECTION, reference=_along(np.logaddexp.accumulate),
     cases=[
-        case(arg((3, 5)), axis=0),
-        case(arg((4, "n"), "float64"), axis=1),
-        case(arg((5,), values=np.array([-np.inf, -np.inf, 90.0, -90.0, 100.0]))),
-        case(arg((3, 0))),
+        case(arg((3, 5)), axis=0), case(arg((4, "n"), "float64"), axis=1),
+        case(arg((5,), values=np.array([-np.inf, -np.inf, 90.0, -90.0, 100.0]))), case(arg((3, 0))),
     ],
-)
+)  # fmt: skip
 def logcumsumexp(x: te.Tensor, axis: int = -1) -> te.Tensor:
     """The logarithm of the sum of the exponentials of the elements up to each along ``axis``; no exponential overflows.
 

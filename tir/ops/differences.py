@@ -25,27 +25,16 @@ def _numpy_diff(x: Any, n: int, axis: int, prepend: Any, append: Any) -> Any:
 
 
 @operator(
-    shapes="(…, _@axis, …), (…p), (…q) -> (…, _@axis, …)",
-    section="cumulative",
-    reference=complete(_numpy_diff),
+    shapes="(…, _@axis, …), (…p), (…q) -> (…, _@axis, …)", section="cumulative", reference=complete(_numpy_diff),
     cases=[
-        case(arg((3, 5))),
-        case(arg((7, 2), "float64"), 2, 0),
-        case(arg((4, 3), "float16"), axis=-2),
-        case(arg((2, 3), "int8"), 0),
-        case(arg((2, 3), "uint8"), 1),
-        case(arg((2, 2), "int64"), 3),
-        case(arg((1,), "bfloat16")),
-        case(arg((0, 3)), axis=0),
-        case(arg((2, 3)), 9),
-        case(arg((3, 0)), axis=0),
-        case(arg(("n", 3)), axis=0),
-        case(arg((3, "n"), "int32"), 2),
+        case(arg((3, 5))), case(arg((7, 2), "float64"), 2, 0), case(arg((4, 3), "float16"), axis=-2),
+        case(arg((2, 3), "int8"), 0), case(arg((2, 3), "uint8"), 1), case(arg((2, 2), "int64"), 3),
+        case(arg((1,), "bfloat16")), case(arg((0, 3)), axis=0), case(arg((2, 3)), 9), case(arg((3, 0)), axis=0),
+        case(arg(("n", 3)), axis=0), case(arg((3, "n"), "int32"), 2),
         case(arg((2, 3)), prepend=arg((2, 1)), append=arg((2, 4))),
-        case(arg((3, 4), "int8"), 1, 0, 5, arg((1, 4), "int32")),
-        case(arg((6,), "float32", "nonfinite")),
+        case(arg((3, 4), "int8"), 1, 0, 5, arg((1, 4), "int32")), case(arg((6,), "float32", "nonfinite")),
     ],
-)
+)  # fmt: skip
 def diff(
     x: Tensor, n: int = 1, axis: int = -1, prepend: Operand | None = None, append: Operand | None = None
 ) -> Tensor:

@@ -44,22 +44,19 @@ def _numpy_take(x: Any, indices: Any, axis: Any = None, batch_dims: int = 0, mod
 
 
 @operator(
-    shapes="(…x), (…i) integer -> (…r)",
-    section="indexing",
-    reference=_numpy_take,
+    shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=_numpy_take,
     cases=[
         case(arg((3, 4)), arg((2, 5), "int32", "indices below 12")),
         case(arg((3, 4)), arg((5,), "int64", np.array([-9, -1, 0, 2, 9])), 1),
         case(arg((3, 4)), arg((5,), "int32", np.array([-9, -1, 0, 2, 9])), 1, mode="wrap"),
         case(arg((3, 4)), arg((2, 2), "uint8", "indices below 4"), -1, mode="fast"),
-        case(arg((3, 4)), arg((), "int32", "indices below 3"), 0),
-        case(arg((3, 4)), arg((0,), "int32"), 0),
+        case(arg((3, 4)), arg((), "int32", "indices below 3"), 0), case(arg((3, 4)), arg((0,), "int32"), 0),
         case(arg((2, 3, 4)), arg((2, 5), "int32", "indices below 4"), 2, 1),
         case(arg((2, 3, 4)), arg((2, 3, 1), "int32", "indices below 4"), -1, 2),
         case(arg(("n", 2)), arg((3,), "int64", "indices below 5"), axis=0),
         *(case(arg((4,), dtype), arg((3,), "int32", "indices below 4"), 0) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def take(
     x: Tensor,
     indices: Tensor,
@@ -102,17 +99,14 @@ _MODES: dict[str, Any] = {
 
 
 @operator(
-    shapes="(…x), (…i) integer -> (…r)",
-    section="indexing",
-    reference=np.take_along_axis,
+    shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=np.take_along_axis,
     cases=[
         case(arg((3, 4)), arg((3, 2), "int32", "indices below 4"), 1),
         case(arg((3, 4)), arg((2, 4), "int64", np.array([[-1, 0, 2, -3]] * 2)), 0),
         case(arg((2, 3, 4), "int8"), arg((2, 1, 2), "int64", "indices below 4"), -1),
-        case(arg((1, 4)), arg((3, 2), "uint8", "indices below 4")),
-        case(arg((3, 4)), arg((3, 0), "int32"), 1),
+        case(arg((1, 4)), arg((3, 2), "uint8", "indices below 4")), case(arg((3, 4)), arg((3, 0), "int32"), 1),
     ],
-)
+)  # fmt: skip
 def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
     """The elements of ``x`` whose index along ``axis`` is ``indices[…]``, and that of the result along the others.
 
@@ -146,16 +140,13 @@ def _numpy_gather(x: Any, axis: int, indices: Any) -> Any:
 
 
 @operator(
-    shapes="(…x), (…i) integer -> (…i)",
-    section="indexing",
-    reference=_numpy_gather,
-    aliases=["gather_elements"],
+    shapes="(…x), (…i) integer -> (…i)", section="indexing", reference=_numpy_gather, aliases=["gather_elements"],
     cases=[
         case(arg((3, 4)), 1, arg((3, 2), "int32", "indices below 4")),
         case(arg((3, 4), "int8"), 0, arg((5, 2), "int64", np.array([[-1, 0]] * 5))),
         case(arg((3, 4)), -1, arg((0, 2), "int32")),
     ],
-)
+)  # fmt: skip
 def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
     """The elements of ``x`` whose index along ``axis`` is ``indices[…]``: as :func:`take_along_axis`, but other dimensions of
     ``indices`` may be shorter than those of ``x``, and do not broadcast.
@@ -192,16 +183,14 @@ def _numpy_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 
 
 @operator(
-    shapes="(…x), (_, …i) integer -> (…r)",
-    section="indexing",
-    reference=_numpy_gather_nd,
+    shapes="(…x), (_, …i) integer -> (…r)", section="indexing", reference=_numpy_gather_nd,
     cases=[
         case(arg((3, 4)), arg((2, 5), "int32", "indices below 3")),
         case(arg((3, 4), "int8"), arg((1, 2, 2), "int64", np.array([[[-1, 0], [2, 1]]]))),
         case(arg((2, 3, 4)), arg((1, 2, 5), "int32", "indices below 3"), 1),
         case(arg((2, 3, 4)), arg((2, 2), "int32", "indices below 3"), batch_dims=1),
     ],
-)
+)  # fmt: skip
 def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     """The parts of ``x`` at ``indices[0, …], indices[1, …] …``, which are the first indices after ``batch_dims`` of a batch.
 
@@ -268,15 +257,13 @@ def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
 
 
 @operator(
-    shapes="(…i) integer, (_, …w) -> (…r)",
-    section="indexing",
-    namespace="nn",
+    shapes="(…i) integer, (_, …w) -> (…r)", section="indexing", namespace="nn",
     reference=lambda indices, weight: weight[indices.astype(np.int64)],
     cases=[
         case(arg((2, 3), "int64", "indices below 5"), arg((5, 4))),
         case(arg((), "int32", "indices below 5"), arg((5, 4), "bfloat16")),
     ],
-)
+)  # fmt: skip
 def embedding(indices: Tensor, weight: Tensor) -> Tensor:
     """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them.
 

@@ -21,21 +21,15 @@ from .transform import ravel
 
 
 @operator(
-    shapes="[(…, _@axis, …)] -> (…, _@axis, …)",
-    section="transform",
-    reference=np.concatenate,
-    aliases=["concat"],
+    shapes="[(…, _@axis, …)] -> (…, _@axis, …)", section="transform", reference=np.concatenate, aliases=["concat"],
     cases=[
-        case([arg((2, 3)), arg((4, 3))]),
-        case([arg((2, 3)), arg((2, 1)), arg((2, 2))], -1),
-        case([arg((2, 3)), arg((2,)), arg(())], None),
-        case([arg((2, 0)), arg((2, 3)), arg((2, 0))], 1),
-        case([arg((0, 2)), arg((0, 2))]),
-        case([arg((2, 2), "int8"), arg((1, 2), "uint8"), arg((1, 2), "int64")]),
+        case([arg((2, 3)), arg((4, 3))]), case([arg((2, 3)), arg((2, 1)), arg((2, 2))], -1),
+        case([arg((2, 3)), arg((2,)), arg(())], None), case([arg((2, 0)), arg((2, 3)), arg((2, 0))], 1),
+        case([arg((0, 2)), arg((0, 2))]), case([arg((2, 2), "int8"), arg((1, 2), "uint8"), arg((1, 2), "int64")]),
         case([arg(("n", 2)), arg((3, 2))], axis=0),
         *(case([arg((2,), dtype), arg((3,), dtype)]) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
     """The tensors ``arrays`` one after another along ``axis``; all their elements in one dimension for None.
 
@@ -77,17 +71,13 @@ def _tensors(arrays: Any) -> list[Tensor]:
 
 
 @operator(
-    shapes="[(…a)] -> (…r)",
-    section="transform",
-    reference=np.stack,
+    shapes="[(…a)] -> (…r)", section="transform", reference=np.stack,
     cases=[
-        case([arg((2, 3)), arg((2, 3))]),
-        case([arg((2,), "int8"), arg((2,), "int8"), arg((2,), "int8")], -1),
-        case([arg(()), arg(())]),
-        case([arg((0, 2)), arg((0, 2))], axis=1),
+        case([arg((2, 3)), arg((2, 3))]), case([arg((2,), "int8"), arg((2,), "int8"), arg((2,), "int8")], -1),
+        case([arg(()), arg(())]), case([arg((0, 2)), arg((0, 2))], axis=1),
         case([arg((2,), "bfloat16"), arg((2,), "float16")]),
     ],
-)
+)  # fmt: skip
 def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors ``arrays``, of one shape, along a new dimension ``axis``. Types are promoted.
 
@@ -136,17 +126,12 @@ def _numpy_meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
 
 
 @operator(
-    shapes="-> [(…g)]",
-    section="transform",
-    reference=_numpy_meshgrid,
+    shapes="-> [(…g)]", section="transform", reference=_numpy_meshgrid,
     cases=[
-        case(arg((3,)), arg((2,))),
-        case(arg((3,)), arg((2,), "int8"), arg((4,)), indexing="xy"),
-        case([arg((3,)), arg((2,)), arg(())], "ij"),
-        case(arg((3,))),
-        case(arg((0,)), arg((2,))),
+        case(arg((3,)), arg((2,))), case(arg((3,)), arg((2,), "int8"), arg((4,)), indexing="xy"),
+        case([arg((3,)), arg((2,)), arg(())], "ij"), case(arg((3,))), case(arg((0,)), arg((2,))),
     ],
-)
+)  # fmt: skip
 def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
     """Grids of the coordinates in ``arrays``, tensors of one dimension: one grid each, of as many dimensions.
 

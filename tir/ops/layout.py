@@ -60,20 +60,14 @@ def _numpy_layout_transform(x: Any, src_layout: str, dst_layout: str, schedule_r
 
 
 @operator(
-    unstated=BY_LAYOUT,
-    section="transform",
-    reference=_numpy_layout_transform,
+    unstated=BY_LAYOUT, section="transform", reference=_numpy_layout_transform,
     cases=[
-        case(arg((2, 8, 3, 2)), "NCHW", "NHWC"),
-        case(arg((2, 8, 3, 2)), "NCHW", "NCHW4c"),
-        case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NHWC"),
-        case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NCHW2c"),
-        case(arg((8, 4, 1, 3)), "OIHW", "OIHW2i4o"),
-        case(arg((2, 1, 1, 3, 4, 4), "bfloat16"), "OIHW4i4o", "HWIO"),
-        case(arg((4, "n"), "bool"), "NC", "CN2n"),
-        case(arg((0, 4)), "NC", "NC2c"),
+        case(arg((2, 8, 3, 2)), "NCHW", "NHWC"), case(arg((2, 8, 3, 2)), "NCHW", "NCHW4c"),
+        case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NHWC"), case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NCHW2c"),
+        case(arg((8, 4, 1, 3)), "OIHW", "OIHW2i4o"), case(arg((2, 1, 1, 3, 4, 4), "bfloat16"), "OIHW4i4o", "HWIO"),
+        case(arg((4, "n"), "bool"), "NC", "CN2n"), case(arg((0, 4)), "NC", "NC2c"),
     ],
-)
+)  # fmt: skip
 def layout_transform(x: Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> Tensor:
     """``x`` of ``src_layout`` in ``dst_layout``: ``"NCHW"`` as ``"NHWC"``, or ``"NCHW16c"``, channels in blocks of 16.
 
@@ -141,12 +135,9 @@ def _require_divisible(extent: Expr, by: int, what: str) -> None:
 
 
 @operator(
-    shapes="(_, _, _, _) -> (_, _, _, _)",
-    section="transform",
-    namespace="nn",
-    reference=_numpy_space_to_depth,
+    shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_space_to_depth,
     cases=[case(arg((2, 3, 4, 6)), 2), case(arg((1, 4, 6, 2), "int8"), 2, "NHWC"), case(arg((1, 2, 3, 3)), 1)],
-)
+)  # fmt: skip
 def space_to_depth(x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW") -> Tensor:
     """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block.
 
@@ -188,16 +179,11 @@ def _numpy_depth_to_space(x: Any, block_size: int, layout: str = "NCHW", mode: s
 
 
 @operator(
-    shapes="(_, _, _, _) -> (_, _, _, _)",
-    section="transform",
-    namespace="nn",
-    reference=_numpy_depth_to_space,
+    shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_depth_to_space,
     cases=[
-        case(arg((2, 8, 2, 3)), 2),
-        case(arg((2, 8, 2, 3), "int8"), 2, mode="CRD"),
-        case(arg((1, 2, 1, 9)), 3, "NHWC"),
+        case(arg((2, 8, 2, 3)), 2), case(arg((2, 8, 2, 3), "int8"), 2, mode="CRD"), case(arg((1, 2, 1, 9)), 3, "NHWC"),
     ],
-)
+)  # fmt: skip
 def depth_to_space(
     x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW", mode: Literal["DCR", "CRD"] = "DCR"
 ) -> Tensor:
@@ -234,16 +220,12 @@ def _numpy_space_to_batch_nd(x: Any, block_shape: Any, pad_before: Any, pad_afte
 
 
 @operator(
-    shapes="(_, …x) -> (_, …r)",
-    section="transform",
-    namespace="nn",
-    reference=_numpy_space_to_batch_nd,
+    shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_space_to_batch_nd,
     cases=[
-        case(arg((2, 4, 6, 3)), (2, 3), (0, 0), (0, 0)),
-        case(arg((1, 3, 5), "int8"), (2, 2), (1, 0), (0, 1), 7),
+        case(arg((2, 4, 6, 3)), (2, 3), (0, 0), (0, 0)), case(arg((1, 3, 5), "int8"), (2, 2), (1, 0), (0, 1), 7),
         case(arg((2, 4)), (2,), (0,), (0,)),
     ],
-)
+)  # fmt: skip
 def space_to_batch_nd(
     x: Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int], pad_value: Any = 0.0
 ) -> Tensor:
@@ -290,16 +272,12 @@ def _numpy_batch_to_space_nd(x: Any, block_shape: Any, crop_begin_list: Any, cro
 
 
 @operator(
-    shapes="(_, …x) -> (_, …r)",
-    section="transform",
-    namespace="nn",
-    reference=_numpy_batch_to_space_nd,
+    shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_batch_to_space_nd,
     cases=[
-        case(arg((6, 2, 1, 3)), (2, 3), (0, 0), (0, 0)),
-        case(arg((4, 2, 3), "int8"), (2, 2), (1, 0), (0, 2)),
+        case(arg((6, 2, 1, 3)), (2, 3), (0, 0), (0, 0)), case(arg((4, 2, 3), "int8"), (2, 2), (1, 0), (0, 2)),
         case(arg((4, 3)), (2,), (0,), (1,)),
     ],
-)
+)  # fmt: skip
 def batch_to_space_nd(
     x: Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]
 ) -> Tensor:
@@ -344,12 +322,9 @@ def _numpy_reorg(x: Any, stride: int) -> Any:
 
 
 @operator(
-    shapes="(n, _, _, _) -> (n, _, _, _)",
-    section="vision",
-    namespace="vision",
-    reference=_numpy_reorg,
+    shapes="(n, _, _, _) -> (n, _, _, _)", section="vision", namespace="vision", reference=_numpy_reorg,
     cases=[case(arg((2, 4, 4, 6)), 2), case(arg((1, 8, 2, 2), "int8"), 2)],
-)
+)  # fmt: skip
 def reorg(x: Tensor, stride: int) -> Tensor:
     """YOLO's reorganisation of an image (batch, channels, height, width) for a passthrough layer.
 

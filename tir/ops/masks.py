@@ -31,17 +31,12 @@ def _triangle(x: Tensor, k: Any, is_upper: bool, name: str) -> Tensor:
 
 
 @operator(
-    shapes="(…, n, m) -> (…, n, m)",
-    section="transform",
-    reference=np.tril,
+    shapes="(…, n, m) -> (…, n, m)", section="transform", reference=np.tril,
     cases=[
-        case(arg((3, 4))),
-        case(arg((2, 3, 3), "int8"), -1),
-        case(arg((3, 4), "bool"), 2),
-        case(arg((0, 3))),
+        case(arg((3, 4))), case(arg((2, 3, 3), "int8"), -1), case(arg((3, 4), "bool"), 2), case(arg((0, 3))),
         case(arg(("n", 4)), k=1),
     ],
-)
+)  # fmt: skip
 def tril(x: Tensor, k: Any = 0) -> Tensor:
     """The matrices ``x`` with zeros above diagonal ``k``.
 
@@ -53,11 +48,9 @@ def tril(x: Tensor, k: Any = 0) -> Tensor:
 
 
 @operator(
-    shapes="(…, n, m) -> (…, n, m)",
-    section="transform",
-    reference=np.triu,
+    shapes="(…, n, m) -> (…, n, m)", section="transform", reference=np.triu,
     cases=[case(arg((3, 4))), case(arg((2, 3, 3), "int8"), -1), case(arg((3, 4)), 9), case(arg((1, 1), "bfloat16"))],
-)
+)  # fmt: skip
 def triu(x: Tensor, k: Any = 0) -> Tensor:
     """The matrices ``x`` with zeros below diagonal ``k``.
 
@@ -73,16 +66,13 @@ def _numpy_trilu(x: Any, k: Any, upper: bool) -> Any:
 
 
 @operator(
-    shapes="(…, n, m) -> (…, n, m)",
-    section="transform",
-    reference=_numpy_trilu,
+    shapes="(…, n, m) -> (…, n, m)", section="transform", reference=_numpy_trilu,
     cases=[
-        case(arg((3, 4)), 1, True),
-        case(arg((3, 4)), 0, False),
+        case(arg((3, 4)), 1, True), case(arg((3, 4)), 0, False),
         case(arg((2, 3, 3), "int16"), arg((), "int64", np.array(-1)), True),
         *(case(arg((2, 2), dtype), 0, True) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def trilu(x: Tensor, k: Any, upper: bool) -> Tensor:
     """:func:`triu` or :func:`tril`, of a diagonal that may be a tensor of one integer.
 
@@ -113,19 +103,16 @@ def _numpy_matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGH
 
 
 @operator(
-    shapes="(…x) T, (…d) T -> (…x)",
-    section="transform",
-    reference=_numpy_matrix_set_diag,
+    shapes="(…x) T, (…d) T -> (…x)", section="transform", reference=_numpy_matrix_set_diag,
     cases=[
-        case(arg((3, 4)), arg((3,))),
-        case(arg((2, 3, 4), "int8"), arg((2, 3), "int8"), 1),
+        case(arg((3, 4)), arg((3,))), case(arg((2, 3, 4), "int8"), arg((2, 3), "int8"), 1),
         case(arg((2, 4, 3)), arg((2, 2)), -2),
         *(
             case(arg((3, 4)), arg((4, 3)), (-1, 2), align)
             for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
         ),
     ],
-)
+)  # fmt: skip
 def matrix_set_diag(
     x: Tensor,
     diagonal: Tensor,
@@ -178,14 +165,12 @@ def _numpy_sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis
 
 
 @operator(
-    shapes="(…x), (_) integer -> (…x)",
-    section="transform",
-    reference=_numpy_sequence_mask,
+    shapes="(…x), (_) integer -> (…x)", section="transform", reference=_numpy_sequence_mask,
     cases=[
         case(arg((4, 3)), arg((3,), "int32", np.array([0, 4, 2]))),
         case(arg((3, 4, 2), "int8"), arg((3,), "int64", np.array([1, 9, 3])), -1, 1),
     ],
-)
+)  # fmt: skip
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: Any = 0, axis: int = 0) -> Tensor:
     """``data`` with ``mask_value`` from place ``valid_length[b]`` of ``axis`` on. Time is axis 0 and the batch axis 1, or the
     other way round.

@@ -20,20 +20,14 @@ from .transform import ravel, reshape
 
 
 @operator(
-    unstated="`axes` say the order of the result's",
-    section="transform",
-    reference=np.transpose,
+    unstated="`axes` say the order of the result's", section="transform", reference=np.transpose,
     aliases=["permute_dims"],
     cases=[
-        case(arg((2, 3, 4))),
-        case(arg((2, 3, 4)), (1, -1, 0)),
-        case(arg(())),
-        case(arg((0, 3))),
-        case(arg((1, 3)), (1, 0)),
-        case(arg(("n", 3)), axes=(1, 0)),
+        case(arg((2, 3, 4))), case(arg((2, 3, 4)), (1, -1, 0)), case(arg(())), case(arg((0, 3))),
+        case(arg((1, 3)), (1, 0)), case(arg(("n", 3)), axes=(1, 0)),
         *(case(arg((2, 3), dtype)) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def transpose(x: Tensor, axes: Any = None) -> Tensor:
     """``x`` with dimension ``axes[n]`` at place ``n``; all of them reversed for None.
 
@@ -51,17 +45,12 @@ def transpose(x: Tensor, axes: Any = None) -> Tensor:
 
 
 @operator(
-    shapes="(…, n, m) -> (…, m, n)",
-    section="transform",
-    reference=lambda x: np.swapaxes(x, -1, -2),
+    shapes="(…, n, m) -> (…, m, n)", section="transform", reference=lambda x: np.swapaxes(x, -1, -2),
     cases=[
-        case(arg((3, 5))),
-        case(arg((2, 1, 3), "int8")),
-        case(arg((2, 3, 4, 5), "float64")),
-        case(arg((0, 3), "bool")),
+        case(arg((3, 5))), case(arg((2, 1, 3), "int8")), case(arg((2, 3, 4, 5), "float64")), case(arg((0, 3), "bool")),
         case(arg(("n", 1), "bfloat16")),
     ],
-)
+)  # fmt: skip
 def matrix_transpose(x: Tensor) -> Tensor:
     """``x`` with its last two dimensions exchanged. Raises ``TensorExpressionError`` where there are fewer.
 
@@ -73,11 +62,9 @@ def matrix_transpose(x: Tensor) -> Tensor:
 
 
 @operator(
-    unstated="`axes` say the order of the result's",
-    section="transform",
-    reference=np.moveaxis,
+    unstated="`axes` say the order of the result's", section="transform", reference=np.moveaxis,
     cases=[case(arg((2, 3, 4)), 0, -1), case(arg((2, 3, 4, 1)), (0, 1), (-1, 0)), case(arg((2, 3), "int8"), [1], [0])],
-)
+)  # fmt: skip
 def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     """``x`` with its dimensions ``source`` at the places ``destination``, the others in their order.
 
@@ -94,19 +81,12 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 @operator(
-    shapes="(…) -> (…)",
-    section="transform",
-    reference=np.flip,
-    aliases=["reverse"],
+    shapes="(…) -> (…)", section="transform", reference=np.flip, aliases=["reverse"],
     cases=[
-        case(arg((2, 3))),
-        case(arg((2, 3)), -1),
-        case(arg((2, 3, 4), "bfloat16"), (0, 2)),
-        case(arg(())),
-        case(arg((0, 2), "bool")),
-        case(arg(("n", 3), "int8"), axis=0),
+        case(arg((2, 3))), case(arg((2, 3)), -1), case(arg((2, 3, 4), "bfloat16"), (0, 2)), case(arg(())),
+        case(arg((0, 2), "bool")), case(arg(("n", 3), "int8"), axis=0),
     ],
-)
+)  # fmt: skip
 def flip(x: Tensor, axis: Any = None) -> Tensor:
     """``x`` with the order of elements along ``axis`` reversed; along all axes for None.
 
@@ -123,19 +103,13 @@ def flip(x: Tensor, axis: Any = None) -> Tensor:
 
 
 @operator(
-    shapes="(…) -> (…)",
-    section="transform",
-    reference=np.roll,
+    shapes="(…) -> (…)", section="transform", reference=np.roll,
     cases=[
-        case(arg((2, 3)), 2),
-        case(arg((2, 3)), -4, 1),
-        case(arg((2, 3), "int8"), (1, -1), (0, 1)),
-        case(arg((2, 3), "float16"), 1, (0, 1)),
-        case(arg((2, 3)), (1, 1), (1, 1)),
-        case(arg((0, 3)), 1, 0),
+        case(arg((2, 3)), 2), case(arg((2, 3)), -4, 1), case(arg((2, 3), "int8"), (1, -1), (0, 1)),
+        case(arg((2, 3), "float16"), 1, (0, 1)), case(arg((2, 3)), (1, 1), (1, 1)), case(arg((0, 3)), 1, 0),
         case(arg(("n", 2)), 3, axis=0),
     ],
-)
+)  # fmt: skip
 def roll(x: Tensor, shift: Any, axis: Any = None) -> Tensor:
     """``x`` with elements moved by ``shift`` places along ``axis``, what leaves at one end entering at the other.
 
@@ -170,14 +144,12 @@ def _numpy_reverse_sequence(x: Any, seq_lengths: Any, seq_axis: int = 1, batch_a
 
 
 @operator(
-    shapes="(…x), (_) integer -> (…x)",
-    section="transform",
-    reference=_numpy_reverse_sequence,
+    shapes="(…x), (_) integer -> (…x)", section="transform", reference=_numpy_reverse_sequence,
     cases=[
         case(arg((3, 5)), arg((3,), "int32", np.array([0, 5, 3]))),
         case(arg((4, 2, 3), "int8"), arg((3,), "int64", np.array([4, 1, 2])), 0, -1),
     ],
-)
+)  # fmt: skip
 def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_axis: int = 0) -> Tensor:
     """``x`` with the first ``seq_lengths[b]`` elements along ``seq_axis`` reversed, for each place ``b`` of ``batch_axis``.
 

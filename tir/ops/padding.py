@@ -23,20 +23,15 @@ def _numpy_pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: 
 
 
 @operator(
-    unstated=BY_PADS,
-    section="transform",
-    reference=_numpy_pad,
+    unstated=BY_PADS, section="transform", reference=_numpy_pad,
     cases=[
         *(case(arg((3, 2)), widths, mode) for widths in _PADS for mode in ("edge", "reflect", "symmetric", "wrap")),
         *(case(arg((2, 1), "int8"), 5, mode) for mode in ("edge", "reflect", "symmetric", "wrap")),
-        case(arg((3, 2)), (1, 2)),
-        case(arg((3, 2)), ((1,), (2,)), constant_values=7),
-        case(arg((0, 2)), 1),
-        case(arg(()), 1),
-        case(arg(("n", 2)), ((1, 0), (0, 1)), "reflect"),
+        case(arg((3, 2)), (1, 2)), case(arg((3, 2)), ((1,), (2,)), constant_values=7), case(arg((0, 2)), 1),
+        case(arg(()), 1), case(arg(("n", 2)), ((1, 0), (0, 1)), "reflect"),
         *(case(arg((3,), dtype), 2, constant_values=1) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def pad(x: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """``x`` with elements around it: ``pad_width`` is ``((before, after), …)`` for each axis, one pair, or one number.
 
@@ -132,18 +127,13 @@ def _numpy_nn_pad(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any
 
 
 @operator(
-    section="transform",
-    namespace="nn",
-    name="pad",
-    unstated=BY_PADS,
-    reference=_numpy_nn_pad,
+    section="transform", namespace="nn", name="pad", unstated=BY_PADS, reference=_numpy_nn_pad,
     cases=[
-        case(arg((2, 3)), (1, 0)),
-        case(arg((2, 3), "int8"), (1, 0), (0, 2), 5),
+        case(arg((2, 3)), (1, 0)), case(arg((2, 3), "int8"), (1, 0), (0, 2), 5),
         case(arg((2, 3), "bfloat16"), (0, 0), (0, 1), pad_value=0.5),
         case(arg(("n", 3)), (1, 1), (2, 2), name="padded"),
     ],
-)
+)  # fmt: skip
 def nn_pad(
     x: Tensor,
     pad_before: Sequence[Any],
@@ -177,12 +167,9 @@ def _numpy_mirror_pad(x: Any, pad_before: Any, pad_after: Any = None, mode: str 
 
 
 @operator(
-    unstated=BY_PADS,
-    section="transform",
-    namespace="nn",
-    reference=_numpy_mirror_pad,
+    unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_mirror_pad,
     cases=[case(arg((2, 3)), (1, 0), (0, 2)), case(arg((2, 3), "int8"), (1, 2), mode="REFLECT")],
-)
+)  # fmt: skip
 def mirror_pad(
     x: Tensor,
     pad_before: Sequence[Any],

@@ -83,27 +83,21 @@ def matmul_reference(
 
 
 @operator(
-    unstated=BY_RANK,
-    section="linear algebra",
+    unstated=BY_RANK, section="linear algebra",
     reference=lambda a, b, transp_a=False, transp_b=False, out_dtype=None: matmul_reference(
         a, b, None, out_dtype, transp_a, transp_b
     ),
     cases=[
-        case(arg((3, 5)), arg((5, 4))),
-        case(arg((7, 3), "float64"), arg((4, 7), "float32"), True, True),
-        case(arg((5,), "float64"), arg((5,), "float64")),
-        case(arg((2, 3, 5)), arg((5,)), transp_b=True),
-        case(arg((1,), "float16"), arg((2, 1, 3), "float16")),
-        case(arg((2, 1, 3, 5)), arg((4, 2, 5)), transp_b=True),
+        case(arg((3, 5)), arg((5, 4))), case(arg((7, 3), "float64"), arg((4, 7), "float32"), True, True),
+        case(arg((5,), "float64"), arg((5,), "float64")), case(arg((2, 3, 5)), arg((5,)), transp_b=True),
+        case(arg((1,), "float16"), arg((2, 1, 3), "float16")), case(arg((2, 1, 3, 5)), arg((4, 2, 5)), transp_b=True),
         case(arg((3, 5), "int8"), arg((5, 1), "uint8")),
         case(arg((2, 7), "float16"), arg((7, 3), "float16"), out_dtype="float32"),
-        case(arg((1, 4), "int64"), arg((4, 3), "int32")),
-        case(arg((3, 0)), arg((0, 4))),
-        case(arg((0, 3, 2)), arg((1, 2, 5))),
-        case(arg(("n", "m")), arg(("m", 2))),
+        case(arg((1, 4), "int64"), arg((4, 3), "int32")), case(arg((3, 0)), arg((0, 4))),
+        case(arg((0, 3, 2)), arg((1, 2, 5))), case(arg(("n", "m")), arg(("m", 2))),
         case(arg((3, 4), "float32", "nonfinite"), arg((4, 3), "float32", "nonfinite")),
     ],
-)
+)  # fmt: skip
 def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False, out_dtype: Any = None) -> Tensor:
     """The product as in NumPy: ``(…, M, K)`` by ``(…, K, N)``, batches broadcast; one dimension is a row or a column.
 
@@ -176,23 +170,17 @@ def _numpy_vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 
 @operator(
-    unstated="the axis may be another one of each, and the others broadcast",
-    section="linear algebra",
+    unstated="the axis may be another one of each, and the others broadcast", section="linear algebra",
     reference=_numpy_vecdot,
     cases=[
-        case(arg((3, 5)), arg((3, 5))),
-        case(arg((5,), "float64"), arg((5,), "float32")),
-        case(arg((2, 1, 7)), arg((3, 7))),
-        case(arg((3, 1), "float16"), arg((3, 4), "float16"), -2),
-        case(arg((4, 2, 3)), arg((4, 1, 3)), axis=0),
-        case(arg((5, 2), "int8"), arg((5, 1), "uint8"), axis=0),
-        case(arg((2, 0)), arg((1, 0))),
-        case(arg((0, 3), "int64"), arg((3,), "int64")),
-        case(arg((2, "n")), arg(("n",))),
-        case(arg((3, 9), "bfloat16"), arg((9,), "bfloat16")),
+        case(arg((3, 5)), arg((3, 5))), case(arg((5,), "float64"), arg((5,), "float32")),
+        case(arg((2, 1, 7)), arg((3, 7))), case(arg((3, 1), "float16"), arg((3, 4), "float16"), -2),
+        case(arg((4, 2, 3)), arg((4, 1, 3)), axis=0), case(arg((5, 2), "int8"), arg((5, 1), "uint8"), axis=0),
+        case(arg((2, 0)), arg((1, 0))), case(arg((0, 3), "int64"), arg((3,), "int64")),
+        case(arg((2, "n")), arg(("n",))), case(arg((3, 9), "bfloat16"), arg((9,), "bfloat16")),
         case(arg((3, 4), "float32", "nonfinite"), arg((4,), "float32", "nonfinite")),
     ],
-)
+)  # fmt: skip
 def vecdot(x1: Tensor, x2: Tensor, axis: int = -1) -> Tensor:
     """The sums of the products along ``axis`` of both tensors; the other axes broadcast.
 

@@ -190,12 +190,9 @@ _TYPED = [
 
 
 @operator(
-    shapes="(…) -> (…r)",
-    section=SECTION,
-    reference=_wide(np.sum),
-    cases=[*reduction_cases(("bool", "integer", "float")), *_TYPED],
-    tolerance=32,
-)
+    shapes="(…) -> (…r)", section=SECTION, reference=_wide(np.sum),
+    cases=[*reduction_cases(("bool", "integer", "float")), *_TYPED], tolerance=32,
+)  # fmt: skip
 def sum(x: te.Tensor, axis: Axes = None, keepdims: bool = False, dtype: Any = None, acc_dtype: Any = None) -> te.Tensor:
     """The sum over ``axis`` (one, several, all for None); of no elements 0.
 
@@ -217,18 +214,13 @@ def _numpy_collapse_sum(data: Any, target_shape: Any) -> Any:
 
 
 @operator(
-    unstated="`target_shape` is the shape of the result",
-    section=SECTION,
-    reference=_numpy_collapse_sum,
+    unstated="`target_shape` is the shape of the result", section=SECTION, reference=_numpy_collapse_sum,
     cases=[
-        case(arg((2, 3, 4)), (3, 1)),
-        case(arg((2, 3), "int8"), (2, 3)),
-        case(arg((2, 3)), (1, 3)),
-        case(arg((4, 2, 3)), (2, 3)),
-        case(arg((2, 3), "float16"), ()),
+        case(arg((2, 3, 4)), (3, 1)), case(arg((2, 3), "int8"), (2, 3)), case(arg((2, 3)), (1, 3)),
+        case(arg((4, 2, 3)), (2, 3)), case(arg((2, 3), "float16"), ()),
     ],
     tolerance=32,
-)
+)  # fmt: skip
 def collapse_sum(data: te.Tensor, target_shape: Any) -> te.Tensor:
     """The sum of ``data`` over all axes along which a tensor of ``target_shape`` would be broadcast to its shape.
 
@@ -282,11 +274,9 @@ def _selected(name: str, reducer: Reducer, x: Tensor, axis: Any, keepdims: Any) 
 
 
 @operator(
-    shapes="(…) integer|float -> (…r)",
-    section=SECTION,
-    reference=plain_reference(np.max),
+    shapes="(…) integer|float -> (…r)", section=SECTION, reference=plain_reference(np.max),
     cases=reduction_cases(empty=False),
-)
+)  # fmt: skip
 def max(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """The largest element over ``axis`` (one, several, all for None); nan if one is nan. Of no elements an error.
 
@@ -298,11 +288,9 @@ def max(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
 
 
 @operator(
-    shapes="(…) integer|float -> (…r)",
-    section=SECTION,
-    reference=plain_reference(np.min),
+    shapes="(…) integer|float -> (…r)", section=SECTION, reference=plain_reference(np.min),
     cases=reduction_cases(empty=False),
-)
+)  # fmt: skip
 def min(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """The least element over ``axis`` (one, several, all for None); nan if one is nan. Of no elements an error.
 
@@ -323,11 +311,9 @@ def _is_true(element: Any) -> Expr:
 
 
 @operator(
-    unstated=BY_AXES,
-    section=SECTION,
-    reference=plain_reference(np.all),
+    unstated=BY_AXES, section=SECTION, reference=plain_reference(np.all),
     cases=reduction_cases(("bool", "integer", "float")),
-)
+)  # fmt: skip
 def all(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """Whether all elements over ``axis`` are true, or not 0; of no elements true.
 
@@ -339,11 +325,9 @@ def all(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
 
 
 @operator(
-    unstated=BY_AXES,
-    section=SECTION,
-    reference=plain_reference(np.any),
+    unstated=BY_AXES, section=SECTION, reference=plain_reference(np.any),
     cases=reduction_cases(("bool", "integer", "float")),
-)
+)  # fmt: skip
 def any(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """Whether some element over ``axis`` is true, or not 0; of no elements false.
 
@@ -355,11 +339,9 @@ def any(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
 
 
 @operator(
-    unstated=BY_AXES,
-    section=SECTION,
-    reference=plain_reference(np.count_nonzero),
+    unstated=BY_AXES, section=SECTION, reference=plain_reference(np.count_nonzero),
     cases=[*reduction_cases(("bool", "integer", "float")), case(arg((9, 3), "float32", "nonfinite"), axis=0)],
-)
+)  # fmt: skip
 def count_nonzero(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
     """How many elements over ``axis`` (one, several, all for None) are true, or not 0; nan is not 0. The type is int64.
 

@@ -55,10 +55,7 @@ _ROIS = np.array([[1, 0.3, 0.2, 4.1, 3.3], [0, -2.1, 1.3, 2.2, 7.9], [0, 1.1, 1.
 
 
 @operator(
-    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)",
-    section="vision",
-    namespace="vision",
-    reference=_numpy_roi_align,
+    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_align,
     cases=[
         case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9, "avg"),
         case(arg((2, 1, 5, 6)), arg((3, 5), values=_ROIS), 2, 1.0, "max", 2),
@@ -67,7 +64,7 @@ _ROIS = np.array([[1, 0.3, 0.2, 4.1, 3.3], [0, -2.1, 1.3, 2.2, 7.9], [0, 1.1, 1.
         case(arg((2, 1, 5, 6)), arg((3, 5), values=_ROIS), (2, 2), 1.0, "max", 2, aligned=True),
     ],
     tolerance=64,
-)
+)  # fmt: skip
 def roi_align_nchw(
     data: Tensor,
     rois: Tensor,
@@ -180,12 +177,9 @@ def _numpy_roi_pool(data: Any, rois: Any, pooled_size: Any, spatial_scale: float
 
 
 @operator(
-    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)",
-    section="vision",
-    namespace="vision",
-    reference=_numpy_roi_pool,
+    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_pool,
     cases=[case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9)],
-)
+)  # fmt: skip
 def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float) -> Tensor:
     """The greatest element in each of ``pooled_size`` (rows, columns) bins of regions of images (NCHW), 0 of an empty one.
 

@@ -146,16 +146,12 @@ def _numpy_affine_grid(data: Any, target_shape: Any, align_corners: bool = True)
 
 
 @operator(
-    shapes="(b, _, _) -> (b, _, …)",
-    section="image",
-    namespace="image",
-    reference=_numpy_affine_grid,
+    shapes="(b, _, _) -> (b, _, …)", section="image", namespace="image", reference=_numpy_affine_grid,
     cases=[
-        case(arg((2, 2, 3)), (3, 4)),
-        case(arg((1, 3, 4), "float64"), (2, 1, 3)),
+        case(arg((2, 2, 3)), (3, 4)), case(arg((1, 3, 4), "float64"), (2, 1, 3)),
         case(arg((2, 2, 3)), (3, 1), align_corners=False),
     ],
-)
+)  # fmt: skip
 def affine_grid(data: Tensor, target_shape: Any, align_corners: bool = True) -> Tensor:
     """Where the elements of images of ``target_shape`` are in other images: ``data`` (batch, 2, 3), or (batch, 3, 4) of
     volumes, times (x, y, 1), coordinates from -1 to 1. What :func:`grid_sample` takes.
@@ -238,10 +234,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 @operator(
-    unstated=BY_LAYOUT,
-    section="image",
-    namespace="image",
-    reference=_numpy_grid_sample,
+    unstated=BY_LAYOUT, section="image", namespace="image", reference=_numpy_grid_sample,
     cases=[
         *(
             case(arg((1, 2, 3, 4)), arg((1, 2, 2, 5)), method, "NCHW", padding, align)
@@ -256,7 +249,7 @@ _PADDINGS = ("zeros", "border", "reflection")
         case(arg((1, 1, 2, 3, 2)), arg((1, 3, 1, 2, 2)), "bilinear", "NCDHW", "border", False),
     ],
     tolerance=128,
-)
+)  # fmt: skip
 def grid_sample(
     data: Tensor, grid: Tensor, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros",
     align_corners: bool = True,

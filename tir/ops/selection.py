@@ -36,17 +36,13 @@ def _numpy_nonzero(x: Any) -> Any:
 
 
 @operator(
-    shapes="(…) -> (_, _), (1)",
-    section="sort",
-    reference=_numpy_nonzero,
+    shapes="(…) -> (_, _), (1)", section="sort", reference=_numpy_nonzero,
     cases=[
-        case(arg((3, 4), "bool")),
-        case(arg((5,), values=np.array([0.0, -0.0, np.nan, 1, -2]))),
-        case(arg((2, 1, 3), "int8", np.array([[[0, 1, 0]], [[3, 0, -1]]]))),
-        case(arg((0, 2))),
+        case(arg((3, 4), "bool")), case(arg((5,), values=np.array([0.0, -0.0, np.nan, 1, -2]))),
+        case(arg((2, 1, 3), "int8", np.array([[[0, 1, 0]], [[3, 0, -1]]]))), case(arg((0, 2))),
         case(arg(("n",), "bool")),
     ],
-)
+)  # fmt: skip
 def nonzero(x: Tensor) -> list[Tensor]:
     """The indices (dimensions, size of ``x``) of the elements that are not 0, in order, and (1,) how many they are.
 
@@ -80,15 +76,12 @@ def _numpy_argwhere(output_shape: Any, condition: Any) -> Any:
 
 
 @operator(
-    shapes="(…) -> (_, _)",
-    section="sort",
-    reference=_numpy_argwhere,
+    shapes="(…) -> (_, _)", section="sort", reference=_numpy_argwhere,
     cases=[
-        case((12, 2), arg((3, 4), "bool")),
-        case((2, 2), arg((3, 4), "int8", "positive")),
+        case((12, 2), arg((3, 4), "bool")), case((2, 2), arg((3, 4), "int8", "positive")),
         case((0, 1), arg((3,), "bool")),
     ],
-)
+)  # fmt: skip
 def argwhere(output_shape: Any, condition: Tensor) -> Tensor:
     """The indices of the elements that are not 0, a row for each: the first of them, where ``output_shape`` (rows, dimensions)
     has fewer rows, and zeros after the last. See :func:`nonzero`, which counts them.
@@ -129,16 +122,12 @@ def _numpy_unique(data: Any, is_sorted: bool = True, return_counts: bool = False
 
 
 @operator(
-    shapes="(n) -> (n), (n), (n), (1), (n)",
-    section="sort",
-    reference=_numpy_unique,
+    shapes="(n) -> (n), (n), (n), (1), (n)", section="sort", reference=_numpy_unique,
     cases=[
-        case(arg((9,), "int8"), False, True),
-        case(arg((12,), values="special"), True, True),
-        case(arg((0,)), return_counts=True),
-        case(arg(("n",), "bool"), False),
+        case(arg((9,), "int8"), False, True), case(arg((12,), values="special"), True, True),
+        case(arg((0,)), return_counts=True), case(arg(("n",), "bool"), False),
     ],
-)
+)  # fmt: skip
 def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[Tensor]:
     """The different elements of ``data``, of one dimension: in ascending order, or without ``is_sorted`` as they first come.
 

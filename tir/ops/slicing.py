@@ -83,25 +83,17 @@ def _numpy_strided_slice(
 
 
 @operator(
-    unstated="each extent is what the call leaves of it",
-    section="transform",
-    reference=_numpy_strided_slice,
+    unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_strided_slice,
     aliases=["slice"],
     cases=[
-        case(arg((5, 6)), (1, 2), (4, 6), (1, 3)),
-        case(arg((5, 6)), (-1, None), (-6, 1), (-2, -1)),
-        case(arg((5, 6)), (3,), (100,)),
-        case(arg((5, 6)), (4,), (2,)),
-        case(arg((5, 6)), (-100, 100), (100, -100), (2, -4)),
-        case(arg((5, 6)), (1,), (3,), axes=(-1,)),
-        case(arg((5, 6)), (1, 2), (3, -1), slice_mode="size"),
-        case(arg((0, 6)), (0,), (3,)),
-        case(arg((1, 6)), (None,), (None,), (-1,)),
-        case(arg(("n", 6)), (1,), (None,), (2,)),
-        case(arg(("n", 6)), (-2,), (3,), (-1,)),
-        *(case(arg((5,), dtype), (4,), (0,), (-2,)) for dtype in MOVED_DTYPES),
+        case(arg((5, 6)), (1, 2), (4, 6), (1, 3)), case(arg((5, 6)), (-1, None), (-6, 1), (-2, -1)),
+        case(arg((5, 6)), (3,), (100,)), case(arg((5, 6)), (4,), (2,)),
+        case(arg((5, 6)), (-100, 100), (100, -100), (2, -4)), case(arg((5, 6)), (1,), (3,), axes=(-1,)),
+        case(arg((5, 6)), (1, 2), (3, -1), slice_mode="size"), case(arg((0, 6)), (0,), (3,)),
+        case(arg((1, 6)), (None,), (None,), (-1,)), case(arg(("n", 6)), (1,), (None,), (2,)),
+        case(arg(("n", 6)), (-2,), (3,), (-1,)), *(case(arg((5,), dtype), (4,), (0,), (-2,)) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def strided_slice(
     x: Tensor,
     begin: Sequence[Any],
@@ -160,18 +152,12 @@ def _numpy_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 @operator(
-    shapes="(…, _@axis, …) -> [(…, _@axis, …)]",
-    section="transform",
-    reference=_numpy_split,
+    shapes="(…, _@axis, …) -> [(…, _@axis, …)]", section="transform", reference=_numpy_split,
     cases=[
-        case(arg((6, 2)), 3),
-        case(arg((2, 7)), (2, 3), 1),
-        case(arg((2, 5), "int8"), (0, 3, 9), -1),
-        case(arg((4,)), (-1,)),
-        case(arg((0, 2)), 2),
-        case(arg(("n", 6), "bool"), 2, axis=1),
+        case(arg((6, 2)), 3), case(arg((2, 7)), (2, 3), 1), case(arg((2, 5), "int8"), (0, 3, 9), -1),
+        case(arg((4,)), (-1,)), case(arg((0, 2)), 2), case(arg(("n", 6), "bool"), 2, axis=1),
     ],
-)
+)  # fmt: skip
 def split(x: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """``x`` in parts along ``axis``: in so many of one size, or cut before each of the places that are given.
 
@@ -268,16 +254,13 @@ def _numpy_strided_set(x: Any, v: Any, begin: Any, end: Any, strides: Any = None
 
 
 @operator(
-    shapes="(…x) T, (…v) T -> (…x)",
-    section="transform",
-    reference=_numpy_strided_set,
+    shapes="(…x) T, (…v) T -> (…x)", section="transform", reference=_numpy_strided_set,
     cases=[
         case(arg((5, 6)), arg((3, 2)), (1, 2), (4, 6), (1, 2)),
         case(arg((5, 6), "int8"), arg((3, 6), "int8"), (4,), (-6,), (-2,)),
-        case(arg((4,), "bfloat16"), arg((0,), "bfloat16"), (2,), (2,)),
-        case(arg((5,)), arg((2,)), (-2,), (100,)),
+        case(arg((4,), "bfloat16"), arg((0,), "bfloat16"), (2,), (2,)), case(arg((5,)), arg((2,)), (-2,), (100,)),
     ],
-)
+)  # fmt: skip
 def strided_set(
     x: Tensor, v: Tensor, begin: Sequence[Any], end: Sequence[Any], strides: Sequence[int] | None = None
 ) -> Tensor:
@@ -309,16 +292,12 @@ def _numpy_slice_scatter(input_tensor: Any, src: Any, start: Any, end: Any, step
 
 
 @operator(
-    shapes="(…x) T, (…v) T -> (…x)",
-    section="transform",
-    reference=_numpy_slice_scatter,
+    shapes="(…x) T, (…v) T -> (…x)", section="transform", reference=_numpy_slice_scatter,
     cases=[
-        case(arg((5, 6)), arg((5, 2)), 1, 5, 2, 1),
-        case(arg((5, 6), "int8"), arg((3, 6), "int8"), 2, 100, 1, 0),
-        case(arg((3, 4)), arg((3, 2)), -3, -1, 1, -1),
-        case(arg(("n", 4)), arg(("n", 1)), 3, 4, 1, 1),
+        case(arg((5, 6)), arg((5, 2)), 1, 5, 2, 1), case(arg((5, 6), "int8"), arg((3, 6), "int8"), 2, 100, 1, 0),
+        case(arg((3, 4)), arg((3, 2)), -3, -1, 1, -1), case(arg(("n", 4)), arg(("n", 1)), 3, 4, 1, 1),
     ],
-)
+)  # fmt: skip
 def slice_scatter(input_tensor: Tensor, src: Tensor, start: Any, end: Any, step: int, axis: int) -> Tensor:
     """``input_tensor`` with ``src`` in the place of the slice ``start:end:step`` along ``axis``: :func:`strided_set` of one axis.
 
@@ -338,15 +317,12 @@ def _numpy_sliding_window(x: Any, axis: int, window_shape: Any, strides: Any) ->
 
 
 @operator(
-    unstated="each extent is what the call leaves of it",
-    section="transform",
-    reference=_numpy_sliding_window,
+    unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_sliding_window,
     cases=[
-        case(arg((2, 5, 7)), 1, (3, 4), (1, 2)),
-        case(arg((6,), "int8"), 0, (2,), (3,)),
+        case(arg((2, 5, 7)), 1, (3, 4), (1, 2)), case(arg((6,), "int8"), 0, (2,), (3,)),
         case(arg((2, 4)), 0, (2, 4), (1, 1)),
     ],
-)
+)  # fmt: skip
 def sliding_window(x: Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Tensor:
     """The windows of ``x`` along the axes from ``axis`` on: dimensions that number them, then those of a window.
 

@@ -159,17 +159,13 @@ def _numpy_argsort(
 
 
 @operator(
-    shapes="(…), (…c) integer -> (…)",
-    section="sort",
-    reference=_numpy_argsort,
+    shapes="(…), (…c) integer -> (…)", section="sort", reference=_numpy_argsort,
     cases=[
-        case(arg((17, 2), "int8"), axis=0),
-        case(arg((9,), "float64", "special"), None, -1, 0, "int32"),
+        case(arg((17, 2), "int8"), axis=0), case(arg((9,), "float64", "special"), None, -1, 0, "int32"),
         case(arg((2, 9), "int8"), descending=True),
-        case(arg((2, 9), "int8"), arg((2,), "int32", np.array([4, 9])), dtype="float32"),
-        case(arg((0, 2)), axis=0),
+        case(arg((2, 9), "int8"), arg((2,), "int32", np.array([4, 9])), dtype="float32"), case(arg((0, 2)), axis=0),
     ],
-)
+)  # fmt: skip
 def argsort(
     x: Tensor,
     valid_count: Tensor | None = None,
@@ -209,18 +205,13 @@ def _numpy_topk(
 
 
 @operator(
-    shapes="(…, _@axis, …) -> (…, _@axis, …), (…, _@axis, …)",
-    section="sort",
-    reference=_numpy_topk,
+    shapes="(…, _@axis, …) -> (…, _@axis, …), (…, _@axis, …)", section="sort", reference=_numpy_topk,
     cases=[
-        case(arg((3, 7), "int8"), 2),
-        case(arg((7, 3)), 3, 0, "both", True, "int32"),
-        case(arg((3, 50), "float32", "special"), 33, 1, "values"),
-        case(arg((2, 50), "float32", "special"), 7),
-        case(arg((2, 4), "bfloat16"), 0, 1, "values"),
-        case(arg(("n",), "int32"), 3, ret_type="indices"),
+        case(arg((3, 7), "int8"), 2), case(arg((7, 3)), 3, 0, "both", True, "int32"),
+        case(arg((3, 50), "float32", "special"), 33, 1, "values"), case(arg((2, 50), "float32", "special"), 7),
+        case(arg((2, 4), "bfloat16"), 0, 1, "values"), case(arg(("n",), "int32"), 3, ret_type="indices"),
     ],
-)
+)  # fmt: skip
 def topk(
     x: Tensor,
     k: Any = 1,
@@ -272,18 +263,15 @@ def _numpy_searchsorted(
 
 
 @operator(
-    shapes="(…s, _) T, (…v) T -> (…v)",
-    section="sort",
-    reference=_numpy_searchsorted,
+    shapes="(…s, _) T, (…v) T -> (…v)", section="sort", reference=_numpy_searchsorted,
     cases=[
         case(arg((7,), "int8", np.array([-5, -5, -1, 0, 2, 2, 6])), arg((2, 8), "int8")),
         case(arg((7,), "int8", np.array([-5, -5, -1, 0, 2, 2, 6])), arg((8,), "int8"), True, "int32"),
         case(arg((2, 3), values=np.array([[-1, 0, 1], [0, 0, np.inf]])), arg((2, 4)), side="right"),
         case(arg((4,), "float16", np.array([-np.inf, 0, 1, np.nan])), arg((14,), "float16", "special")),
-        case(arg((0,)), arg((3,))),
-        case(arg(("n",), values=np.arange(5.0)), arg(())),
+        case(arg((0,)), arg((3,))), case(arg(("n",), values=np.arange(5.0)), arg(())),
     ],
-)
+)  # fmt: skip
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor,

@@ -43,15 +43,12 @@ def _count(x: Any, axis: Any) -> Any:
 
 
 @operator(
-    unstated=BY_AXES,
-    section=SECTION,
-    reference=_mean,
+    unstated=BY_AXES, section=SECTION, reference=_mean,
     cases=[
-        *reduction_cases(_FLOAT),
-        case(arg((3, 4), "int8"), axis=1, dtype="float32"),
+        *reduction_cases(_FLOAT), case(arg((3, 4), "int8"), axis=1, dtype="float32"),
         case(arg((40,), "float16"), acc_dtype="float64"),
     ],
-)
+)  # fmt: skip
 def mean(
     x: te.Tensor, axis: Axes = None, keepdims: bool = False, dtype: Any = None, acc_dtype: Any = None
 ) -> te.Tensor:

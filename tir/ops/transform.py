@@ -39,20 +39,13 @@ from .shapes import are_equal, axes_of, axis_of, broadcast
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=np.reshape,
+    unstated=BY_CALL, section="transform", reference=np.reshape,
     cases=[
-        case(arg((2, 3, 4)), (4, -1)),
-        case(arg((2, 3, 4)), 24),
-        case(arg((6,)), (1, 2, 1, 3)),
-        case(arg((1, 1)), ()),
-        case(arg(()), (1, 1)),
-        case(arg((2, 0, 3)), (0, 5)),
-        case(arg((2, 6, 5)), (3, 4, -1)),
+        case(arg((2, 3, 4)), (4, -1)), case(arg((2, 3, 4)), 24), case(arg((6,)), (1, 2, 1, 3)), case(arg((1, 1)), ()),
+        case(arg(()), (1, 1)), case(arg((2, 0, 3)), (0, 5)), case(arg((2, 6, 5)), (3, 4, -1)),
         *(case(arg((2, 6), dtype), (3, 4)) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def reshape(x: Tensor, newshape: Any) -> Tensor:
     """The elements of ``x`` in row-major order in ``newshape``; one extent may be -1, which is what is left.
 
@@ -127,11 +120,9 @@ def _regrouped(indices: Sequence[Any], new: Sequence[Expr], old: Sequence[Expr])
 
 
 @operator(
-    shapes="(…) -> (_)",
-    section="transform",
-    reference=np.ravel,
+    shapes="(…) -> (_)", section="transform", reference=np.ravel,
     cases=[case(arg((2, 3))), case(arg(())), case(arg((0, 3))), case(arg(("n", 2), "int16"))],
-)
+)  # fmt: skip
 def ravel(x: Tensor) -> Tensor:
     """All elements of ``x`` in one dimension, in row-major order.
 
@@ -143,18 +134,12 @@ def ravel(x: Tensor) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=np.squeeze,
+    unstated=BY_CALL, section="transform", reference=np.squeeze,
     cases=[
-        case(arg((1, 3, 1))),
-        case(arg((1, 3, 1)), -1),
-        case(arg((1, 3, 1), "int8"), (0, 2)),
-        case(arg((1, 1))),
-        case(arg((1, 0)), 0),
-        case(arg(("n", 1), "bool"), axis=1),
+        case(arg((1, 3, 1))), case(arg((1, 3, 1)), -1), case(arg((1, 3, 1), "int8"), (0, 2)), case(arg((1, 1))),
+        case(arg((1, 0)), 0), case(arg(("n", 1), "bool"), axis=1),
     ],
-)
+)  # fmt: skip
 def squeeze(x: Tensor, axis: Any = None) -> Tensor:
     """``x`` without the dimensions ``axis``, all that have extent 1 for None.
 
@@ -187,19 +172,12 @@ def _numpy_expand_dims(x: Any, axis: Any = 0, num_newaxis: int = 1) -> Any:
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=_numpy_expand_dims,
+    unstated=BY_CALL, section="transform", reference=_numpy_expand_dims,
     cases=[
-        case(arg((2, 3))),
-        case(arg((2, 3)), -1),
-        case(arg((2, 3), "bfloat16"), 1, 2),
-        case(arg((2, 3)), (0, -1)),
-        case(arg(()), 0),
-        case(arg((0,)), 0),
-        case(arg(("n",), "uint8"), axis=1),
+        case(arg((2, 3))), case(arg((2, 3)), -1), case(arg((2, 3), "bfloat16"), 1, 2), case(arg((2, 3)), (0, -1)),
+        case(arg(()), 0), case(arg((0,)), 0), case(arg(("n",), "uint8"), axis=1),
     ],
-)
+)  # fmt: skip
 def expand_dims(x: Tensor, axis: Any = 0, num_newaxis: int = 1) -> Tensor:
     """``x`` with new dimensions of extent 1: ``num_newaxis`` at ``axis``, or one at each of a tuple of places.
 
@@ -221,17 +199,12 @@ def expand_dims(x: Tensor, axis: Any = 0, num_newaxis: int = 1) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=np.broadcast_to,
+    unstated=BY_CALL, section="transform", reference=np.broadcast_to,
     cases=[
-        case(arg((3, 1)), (2, 3, 4)),
-        case(arg(()), (2, 2)),
-        case(arg((1,)), (0,)),
-        case(arg((1,)), (1, 5)),
+        case(arg((3, 1)), (2, 3, 4)), case(arg(()), (2, 2)), case(arg((1,)), (0,)), case(arg((1,)), (1, 5)),
         *(case(arg((2, 1), dtype), (2, 3)) for dtype in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     """``x`` repeated along dimensions of extent 1 and new leading ones.
 
@@ -255,17 +228,12 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
 
 
 @operator(
-    shapes="[(…*)] -> [(…*)]",
-    section="transform",
-    reference=lambda *arrays: list(np.broadcast_arrays(*arrays)),
+    shapes="[(…*)] -> [(…*)]", section="transform", reference=lambda *arrays: list(np.broadcast_arrays(*arrays)),
     cases=[
-        case(arg((3, 1)), arg((4,), "int8")),
-        case(arg((2, 1, 3), "float16"), arg((1, 5, 1), "bool"), arg((), "uint8")),
-        case(arg((5,), "int64")),
-        case(arg((0, 1)), arg((3,), "bfloat16")),
-        case(arg(("n", 1), "float64"), arg((7,))),
+        case(arg((3, 1)), arg((4,), "int8")), case(arg((2, 1, 3), "float16"), arg((1, 5, 1), "bool"), arg((), "uint8")),
+        case(arg((5,), "int64")), case(arg((0, 1)), arg((3,), "bfloat16")), case(arg(("n", 1), "float64"), arg((7,))),
     ],
-)
+)  # fmt: skip
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """The tensors ``arrays``, each of the shape that they have together and of its own type.
 
@@ -287,15 +255,12 @@ def _numpy_expand_like(x: Any, shape_like: Any, axis: Any) -> Any:
 
 
 @operator(
-    shapes="(…x), (…l) -> (…l)",
-    section="transform",
-    reference=_numpy_expand_like,
+    shapes="(…x), (…l) -> (…l)", section="transform", reference=_numpy_expand_like,
     cases=[
-        case(arg((3,)), arg((2, 3, 4)), (0, 2)),
-        case(arg((2, 3), "int32"), arg((2, 3, 4)), -1),
+        case(arg((3,)), arg((2, 3, 4)), (0, 2)), case(arg((2, 3), "int32"), arg((2, 3, 4)), -1),
         case(arg(()), arg((2,)), 0),
     ],
-)
+)  # fmt: skip
 def expand_like(x: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
     """``x`` with new dimensions at ``axis`` of ``shape_like``, and repeated along them.
 
@@ -313,18 +278,12 @@ def expand_like(x: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=np.tile,
+    unstated=BY_CALL, section="transform", reference=np.tile,
     cases=[
-        case(arg((2, 3)), (2, 2)),
-        case(arg((2, 3), "int8"), 2),
-        case(arg((3,), "bool"), (2, 1, 2)),
-        case(arg((2,)), 0),
-        case(arg((0, 2)), (2, 1)),
-        case(arg(("n", 2)), (2, 1)),
+        case(arg((2, 3)), (2, 2)), case(arg((2, 3), "int8"), 2), case(arg((3,), "bool"), (2, 1, 2)), case(arg((2,)), 0),
+        case(arg((0, 2)), (2, 1)), case(arg(("n", 2)), (2, 1)),
     ],
-)
+)  # fmt: skip
 def tile(x: Tensor, reps: Any) -> Tensor:
     """``x`` repeated ``reps[n]`` times along dimension ``n``; missing dimensions and numbers in front are 1.
 
@@ -346,17 +305,12 @@ def tile(x: Tensor, reps: Any) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL,
-    section="transform",
-    reference=np.repeat,
+    unstated=BY_CALL, section="transform", reference=np.repeat,
     cases=[
-        case(arg((2, 3)), 2),
-        case(arg((2, 3), "int8"), 3, -1),
-        case(arg((2, 3)), 0, 1),
-        case(arg((0, 2), "float16"), 2, 1),
-        case(arg(("n", 2)), 2, axis=0),
+        case(arg((2, 3)), 2), case(arg((2, 3), "int8"), 3, -1), case(arg((2, 3)), 0, 1),
+        case(arg((0, 2), "float16"), 2, 1), case(arg(("n", 2)), 2, axis=0),
     ],
-)
+)  # fmt: skip
 def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """``x`` with each element along ``axis`` ``repeats`` times; of all elements in one dimension for None.
 
@@ -379,16 +333,14 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 @operator(
-    shapes="(…i) integer -> (_, …i)",
-    section="transform",
+    shapes="(…i) integer -> (_, …i)", section="transform",
     reference=lambda indices, shape: np.stack(np.unravel_index(indices, tuple(shape))),
     cases=[
-        case(arg((5,), "int32", "indices below 24"), (2, 3, 4)),
-        case(arg((2, 3), "int64", "indices below 6"), (6,)),
+        case(arg((5,), "int32", "indices below 24"), (2, 3, 4)), case(arg((2, 3), "int64", "indices below 6"), (6,)),
         case(arg((), "uint8", "indices below 6"), (2, 3)),
         case(arg((5,), "int32", "indices below 24"), arg((3,), "int32", np.array([2, 3, 4]))),
     ],
-)
+)  # fmt: skip
 def unravel_index(indices: Tensor, shape: Any) -> Tensor:
     """The indices, in a tensor of ``shape``, of the elements at places ``indices`` in row-major order.
 
@@ -417,11 +369,9 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
 
 
 @operator(
-    shapes="(…) -> (_)",
-    section="transform",
-    reference=lambda x, dtype="int32": np.array(x.shape),
+    shapes="(…) -> (_)", section="transform", reference=lambda x, dtype="int32": np.array(x.shape),
     cases=[case(arg((2, 3))), case(arg(("n", 0, 4)), "int64"), case(arg(()))],
-)
+)  # fmt: skip
 def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
     """The extents of ``x`` as a tensor of one dimension.
 
@@ -437,12 +387,9 @@ def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
 
 
 @operator(
-    shapes="(…) -> ()",
-    section="transform",
-    reference=lambda x, dtype="int32": np.size(x),
-    cases=[case(arg((2, 3))), case(arg(("n", 4)), "int64"), case(arg((0, 2))), case(arg(()))],
-    aliases=("tensor_size",),
-)
+    shapes="(…) -> ()", section="transform", reference=lambda x, dtype="int32": np.size(x),
+    cases=[case(arg((2, 3))), case(arg(("n", 4)), "int64"), case(arg((0, 2))), case(arg(()))], aliases=("tensor_size",),
+)  # fmt: skip
 def ndarray_size(x: Tensor, dtype: Any = "int32") -> Tensor:
     """The number of elements of ``x`` as a tensor without dimensions.
 

@@ -69,9 +69,7 @@ def _numpy_scatter_elements(x: Any, indices: Any, updates: Any, axis: int = 0, r
 
 
 @operator(
-    shapes="(…x) T, (…i) integer, (…i) T -> (…x)",
-    section="indexing",
-    reference=_numpy_scatter_elements,
+    shapes="(…x) T, (…i) integer, (…i) T -> (…x)", section="indexing", reference=_numpy_scatter_elements,
     aliases=["scatter"],
     cases=[
         *(
@@ -85,7 +83,7 @@ def _numpy_scatter_elements(x: Any, indices: Any, updates: Any, axis: int = 0, r
         case(arg((4,)), arg((0,), "int32"), arg((0,)), -1),
         *(case(arg((4,), d), arg((3,), "uint8", "indices below 4"), arg((3,), d)) for d in MOVED_DTYPES),
     ],
-)
+)  # fmt: skip
 def scatter_elements(
     x: Tensor,
     indices: Tensor,
@@ -149,9 +147,7 @@ def _numpy_scatter_nd(x: Any, indices: Any, updates: Any, mode: str = "add") -> 
 
 
 @operator(
-    shapes="(…x) T, (_, …i) integer, (…u) T -> (…x)",
-    section="indexing",
-    reference=_numpy_scatter_nd,
+    shapes="(…x) T, (_, …i) integer, (…u) T -> (…x)", section="indexing", reference=_numpy_scatter_nd,
     cases=[
         *(case(arg((3, 4)), arg((2, 6), "int64", "indices below 3"), arg((6,)), mode) for mode in _REDUCTIONS),
         case(
@@ -159,7 +155,7 @@ def _numpy_scatter_nd(x: Any, indices: Any, updates: Any, mode: str = "add") -> 
         ),
         case(arg((3,), "bfloat16"), arg((1, 0), "int32"), arg((0,), "bfloat16"), "update"),
     ],
-)
+)  # fmt: skip
 def scatter_nd(
     x: Tensor, indices: Tensor, updates: Tensor, mode: Literal["update", "add", "mul", "max", "min"] = "add"
 ) -> Tensor:
@@ -199,9 +195,7 @@ def _numpy_index_put(x: Any, indices: Any, values: Any, accumulate: bool = False
 
 
 @operator(
-    shapes="(…x) T, [(…*)], (…v) T -> (…x)",
-    section="indexing",
-    reference=_numpy_index_put,
+    shapes="(…x) T, [(…*)], (…v) T -> (…x)", section="indexing", reference=_numpy_index_put,
     cases=[
         case(
             arg((3, 4)), [arg((5,), "int32", "indices below 3"), arg((5,), "int64", "indices below 4")], arg((5,)), True
@@ -209,7 +203,7 @@ def _numpy_index_put(x: Any, indices: Any, values: Any, accumulate: bool = False
         case(arg((3, 4), "int8"), [arg((2, 1), "int32", np.array([[-1], [0]]))], arg((4,), "int8")),
         case(arg((4,)), [arg((3,), "int64", np.array([0, 2, 1]))], arg(()), False),
     ],
-)
+)  # fmt: skip
 def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """``x`` after ``x[indices[0], indices[1], …] = values``, or with ``accumulate`` after ``+=`` for each index.
 
@@ -248,16 +242,14 @@ def _numpy_sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values
 
 
 @operator(
-    shapes="(…i) integer, (…v) -> (…r)",
-    section="indexing",
-    reference=_numpy_sparse_to_dense,
+    shapes="(…i) integer, (…v) -> (…r)", section="indexing", reference=_numpy_sparse_to_dense,
     cases=[
         case(arg((), "int32", "indices below 4"), (4,), arg((), values="positive")),
         case(arg((3,), "int32", np.array([0, 3, 1])), (5,), arg((3,), "int8"), 7),
         case(arg((3, 2), "int64", np.array([[0, 1], [1, 0], [1, 3]])), (2, 4), arg((3,)), -1.0),
         case(arg((2, 2), "int32", np.array([[0, 1], [1, 0]])), (2, 2), arg(())),
     ],
-)
+)  # fmt: skip
 def sparse_to_dense(sparse_indices: Tensor, output_shape: Any, sparse_values: Tensor, default_value: Any = 0) -> Tensor:
     """A tensor of ``output_shape`` with ``sparse_values`` at ``sparse_indices`` and ``default_value`` elsewhere.
 

@@ -158,13 +158,10 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
     unstated=BY_LAYOUT,
     reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout, _spatial(layout)),
     cases=(
-        case(arg((2, 3, 4, 5)), "avg"),
-        case(arg((2, 4, 5, 3)), "max", "NHWC"),
-        case(arg((2, 3, 4)), "avg", "NCW"),
-        case(arg((1, 2, 2, 3, 2)), "max", "NCDHW"),
-        case(arg(("n", 3, "h", "w")), "max"),
+        case(arg((2, 3, 4, 5)), "avg"), case(arg((2, 4, 5, 3)), "max", "NHWC"), case(arg((2, 3, 4)), "avg", "NCW"),
+        case(arg((1, 2, 2, 3, 2)), "max", "NCDHW"), case(arg(("n", 3, "h", "w")), "max"),
     ),
-)
+)  # fmt: skip
 def global_pool(data: Tensor, pool_type: Literal["max", "avg"], layout: str = "NCHW") -> Tensor:
     """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
 

@@ -90,15 +90,13 @@ def _packed_reference(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT,
-    reference=_packed_reference,
-    tolerance=of_products(36),
+    unstated=BY_LAYOUT, reference=_packed_reference, tolerance=of_products(36),
     cases=[
         case(arg((1, 2, 4, 5, 2)), arg((1, 2, 3, 3, 2, 4)), 1, 1, 1, "NCHW2c", "NCHW4c"),
         case(arg((1, 2, 4, 5, 2)), arg((2, 1, 1, 1, 2, 3)), 1, 0, 1, "NCHW2c", "NCHW6c", groups=2),
         case(arg((1, 1, 3, 3, 4), "uint8"), arg((2, 1, 2, 2, 4, 2), "int8"), 1, 0, 1, out_dtype="int32"),
     ],
-)
+)  # fmt: skip
 def conv2d_NCHWc(
     data: Tensor,
     kernel: Tensor,

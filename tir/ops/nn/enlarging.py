@@ -48,17 +48,13 @@ def _reference2d(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT,
-    reference=_reference2d,
+    unstated=BY_LAYOUT, reference=_reference2d,
     cases=(
-        case(arg((1, 2, 3, 4)), 2, 2),
-        case(arg((1, 3, 4, 2)), 2, 3.0, "NHWC", "bilinear"),
-        case(arg((1, 1, 3, 4)), 2, 2, "NCHW", "bilinear", True),
-        case(arg((1, 1, 4, 5)), 1.5, 0.6, "NCHW", "bicubic"),
-        case(arg((1, 1, 3, 2, 4), "int8"), 2, 2, "NCHW4c"),
-        case(arg((1, 2, "h", 3)), 2, 2, "NCHW", "bilinear"),
+        case(arg((1, 2, 3, 4)), 2, 2), case(arg((1, 3, 4, 2)), 2, 3.0, "NHWC", "bilinear"),
+        case(arg((1, 1, 3, 4)), 2, 2, "NCHW", "bilinear", True), case(arg((1, 1, 4, 5)), 1.5, 0.6, "NCHW", "bicubic"),
+        case(arg((1, 1, 3, 2, 4), "int8"), 2, 2, "NCHW4c"), case(arg((1, 2, "h", 3)), 2, 2, "NCHW", "bilinear"),
     ),
-)
+)  # fmt: skip
 def upsampling(
     data: Tensor,
     scale_h: float,
@@ -91,14 +87,12 @@ def _reference3d(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT,
-    reference=_reference3d,
+    unstated=BY_LAYOUT, reference=_reference3d,
     cases=(
-        case(arg((1, 2, 2, 3, 2)), 2, 2, 2),
-        case(arg((1, 2, 2, 2, 3)), 2, 1, 1.5, "NDHWC", "trilinear"),
+        case(arg((1, 2, 2, 3, 2)), 2, 2, 2), case(arg((1, 2, 2, 2, 3)), 2, 1, 1.5, "NDHWC", "trilinear"),
         case(arg((1, 1, 2, 2, 3)), 2, 2, 2, "NCDHW", "trilinear", "align_corners"),
     ),
-)
+)  # fmt: skip
 def upsampling3d(
     data: Tensor,
     scale_d: float,

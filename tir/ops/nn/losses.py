@@ -98,12 +98,9 @@ def _cross_entropy_reference(x: Any, targets: Any, *others: Any, **attributes: A
 
 
 @nn_operator(
-    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)",
-    reference=_cross_entropy_reference,
-    cases=_cases(),
-    tolerance=64,
-    aliases=("softmax_cross_entropy_loss",),
-)
+    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)", reference=_cross_entropy_reference, cases=_cases(),
+    tolerance=64, aliases=("softmax_cross_entropy_loss",),
+)  # fmt: skip
 def cross_entropy(
     predictions: Tensor,
     targets: Tensor,

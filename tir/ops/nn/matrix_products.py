@@ -36,8 +36,7 @@ def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) ->
 
 
 @nn_operator(
-    shapes="(…, k), (n, k), (n) -> (…, n)",
-    reference=_dense_reference,
+    shapes="(…, k), (n, k), (n) -> (…, n)", reference=_dense_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((4, 5), "float32")),
         case(arg((3, 5), "float32"), arg((4, 5), "float32"), arg((4,), "float32")),
@@ -45,10 +44,9 @@ def _dense_reference(x: Any, w: Any, bias: Any = None, out_dtype: Any = None) ->
         case(arg((2, 7), "int8"), arg((3, 7), "int8"), out_dtype="int32"),
         case(arg((2, 7), "uint8"), arg((3, 7), "int8"), out_dtype="int32"),
         case(arg((2, 7), "float16"), arg((3, 7), "float16"), out_dtype="float32"),
-        case(arg((0, 5), "float32"), arg((4, 5), "float32")),
-        case(arg((2, 0), "float32"), arg((3, 0), "float32")),
+        case(arg((0, 5), "float32"), arg((4, 5), "float32")), case(arg((2, 0), "float32"), arg((3, 0), "float32")),
     ),
-)
+)  # fmt: skip
 def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
     """``data @ weight.T + bias``: ``data`` is ``(…, K)``, ``weight`` ``(N, K)``, ``bias`` ``(N,)``; the result ``(…, N)``.
 
@@ -73,20 +71,18 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
 
 
 @nn_operator(
-    unstated=BY_RANK,
-    reference=matmul_reference,
+    unstated=BY_RANK, reference=matmul_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((5, 4), "float32")),
         case(arg((5, 3), "float32"), arg((4, 5), "float32"), transpose_a=True, transpose_b=True),
-        case(arg((5,), "float32"), arg((5,), "float32")),
-        case(arg((2, 3, 5), "float32"), arg((5,), "float32")),
+        case(arg((5,), "float32"), arg((5,), "float32")), case(arg((2, 3, 5), "float32"), arg((5,), "float32")),
         case(arg((5,), "float64"), arg((2, 5, 3), "float64")),
         case(arg((2, 1, 3, 5), "float32"), arg((4, 5, 2), "float32")),
         case(arg((3, 5), "float32"), arg((5, 4), "float32"), arg((4,), "float32")),
         case(arg((3, 5), "int8"), arg((5, 4), "int8"), out_dtype="int32"),
         case(arg((3, 0), "float32"), arg((0, 4), "float32")),
     ),
-)
+)  # fmt: skip
 def matmul(
     tensor_a: Tensor,
     tensor_b: Tensor,
@@ -153,14 +149,12 @@ def _bias_add_reference(x: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.nd
 
 
 @nn_operator(
-    shapes="(…, c@axis, …), (c) -> (…, c@axis, …)",
-    reference=_bias_add_reference,
+    shapes="(…, c@axis, …), (c) -> (…, c@axis, …)", reference=_bias_add_reference,
     cases=(
         case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
-        case(arg((2, 3, 4), "float64"), arg((4,), "float64"), axis=-1),
-        case(arg((2, 3), "int32"), arg((3,), "int32")),
+        case(arg((2, 3, 4), "float64"), arg((4,), "float64"), axis=-1), case(arg((2, 3), "int32"), arg((3,), "int32")),
     ),
-)
+)  # fmt: skip
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     """``data`` plus ``bias``, which has one element for each index of ``axis``.
 

@@ -135,18 +135,15 @@ def _batch_norm_case(shape: Any, channels: int, dtype: str = "float32", **attrib
 
 
 @nn_operator(
-    shapes="(…, c@axis, …) float, (c), (c), (c), (c) -> (…, c@axis, …), (c), (c)",
-    reference=_batch_norm_reference,
+    shapes="(…, c@axis, …) float, (c), (c), (c), (c) -> (…, c@axis, …), (c), (c)", reference=_batch_norm_reference,
     tolerance=128,
     cases=(
-        _batch_norm_case((2, 3, 4, 5), 3),
-        _batch_norm_case((2, 3, 4, 5), 5, axis=-1, epsilon=0.1, center=False),
+        _batch_norm_case((2, 3, 4, 5), 3), _batch_norm_case((2, 3, 4, 5), 5, axis=-1, epsilon=0.1, center=False),
         _batch_norm_case((4, 3), 3, training=True, momentum=0.3),
-        _batch_norm_case((3, 2, 4), 2, training=True, scale=False),
-        _batch_norm_case((1, 2, 3, 3), 2, "float16"),
+        _batch_norm_case((3, 2, 4), 2, training=True, scale=False), _batch_norm_case((1, 2, 3, 3), 2, "float16"),
         _batch_norm_case(("n", 2, "h", "w"), 2, training=True),
     ),
-)
+)  # fmt: skip
 def batch_norm(
     data: Tensor,
     gamma: Tensor,
@@ -205,19 +202,15 @@ def _layer_norm_reference(x: Any, gamma: Any, beta: Any, axis: Any, epsilon: flo
 
 
 @nn_operator(
-    shapes="(…) float -> (…)",
-    reference=_layer_norm_reference,
-    tolerance=64,
+    shapes="(…) float -> (…)", reference=_layer_norm_reference, tolerance=64,
     cases=(
-        case(arg((3, 7)), arg((7,)), arg((7,)), -1),
-        case(arg((2, 3, 4)), arg((3, 4)), arg((3, 4)), (1, 2), 1e-3),
+        case(arg((3, 7)), arg((7,)), arg((7,)), -1), case(arg((2, 3, 4)), arg((3, 4)), arg((3, 4)), (1, 2), 1e-3),
         case(arg((2, 3, 4), "float16"), arg((4,), "float16"), arg((4,), "float16"), -1),
         case(arg((2, 5)), arg((5,)), None, 1),
         case(arg((2, 1), "float64"), arg((1,), "float64"), arg((1,), "float64"), 1),
-        case(arg((0, 4)), arg((4,)), arg((4,)), 1),
-        case(arg(("n", "d")), arg(("d",)), arg(("d",)), -1),
+        case(arg((0, 4)), arg((4,)), arg((4,)), 1), case(arg(("n", "d")), arg(("d",)), arg(("d",)), -1),
     ),
-)
+)  # fmt: skip
 def layer_norm(data: Tensor, gamma: Any, beta: Any, axis: Any, epsilon: float = 1e-5) -> Tensor:
     """``gamma * (data - mean) / sqrt(var + epsilon) + beta``, with the moments over ``axis``, one or several.
 
@@ -241,15 +234,12 @@ def _rms_norm_reference(x: Any, weight: Any, axis: Any = -1, epsilon: float = 1e
 
 
 @nn_operator(
-    shapes="(…) float, (…w) -> (…)",
-    reference=_rms_norm_reference,
-    tolerance=64,
+    shapes="(…) float, (…w) -> (…)", reference=_rms_norm_reference, tolerance=64,
     cases=(
-        case(arg((3, 7)), arg((7,))),
-        case(arg((2, 3, 4)), arg((3, 4)), (1, 2), 1e-3),
+        case(arg((3, 7)), arg((7,))), case(arg((2, 3, 4)), arg((3, 4)), (1, 2), 1e-3),
         case(arg((2, 3, 4), "float16"), arg((4,), "float16"), -1),
     ),
-)
+)  # fmt: skip
 def rms_norm(data: Tensor, weight: Tensor, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
     """``weight * data / sqrt(mean(data ** 2) + epsilon)``, with the mean over ``axis``, one or several.
 
@@ -274,15 +264,13 @@ def _instance_norm_reference(
 
 
 @nn_operator(
-    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)",
-    reference=_instance_norm_reference,
+    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)", reference=_instance_norm_reference,
     tolerance=64,
     cases=(
-        case(arg((2, 3, 4, 5)), arg((3,)), arg((3,))),
-        case(arg((2, 4, 5, 3)), arg((3,)), arg((3,)), 3, (1, 2), 0.1),
+        case(arg((2, 3, 4, 5)), arg((3,)), arg((3,))), case(arg((2, 4, 5, 3)), arg((3,)), arg((3,)), 3, (1, 2), 0.1),
         case(arg((2, 3, 4), "float16"), arg((3,), "float16"), arg((3,), "float16")),
     ),
-)
+)  # fmt: skip
 def instance_norm(
     data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: int = 1, axis: Any = None, epsilon: float = 1e-5
 ) -> Tensor:
@@ -317,16 +305,14 @@ def _group_norm_reference(
 
 
 @nn_operator(
-    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)",
-    reference=_group_norm_reference,
+    shapes="(…, c@channel_axis, …) float, (c), (c) -> (…, c@channel_axis, …)", reference=_group_norm_reference,
     tolerance=64,
     cases=(
-        case(arg((2, 6, 3, 2)), arg((6,)), arg((6,)), 3),
-        case(arg((2, 4, 6)), arg((6,)), arg((6,)), 2, 2, (1,), 0.1),
+        case(arg((2, 6, 3, 2)), arg((6,)), arg((6,)), 3), case(arg((2, 4, 6)), arg((6,)), arg((6,)), 2, 2, (1,), 0.1),
         case(arg((3, 4, 2)), arg((4,)), arg((4,)), 2, 1, (-3,)),
         case(arg((1, 4, 5), "float16"), arg((4,), "float16"), arg((4,), "float16"), 4),
     ),
-)
+)  # fmt: skip
 def group_norm(
     data: Tensor,
     gamma: Tensor,
@@ -397,16 +383,12 @@ def _lrn_reference(
 
 
 @nn_operator(
-    shapes="(…) float -> (…)",
-    reference=_lrn_reference,
-    tolerance=64,
+    shapes="(…) float -> (…)", reference=_lrn_reference, tolerance=64,
     cases=(
-        case(arg((2, 5, 3, 2)), 3),
-        case(arg((2, 3, 2, 6)), 5, 3, 0.5, 0.5, 1.0),
-        case(arg((1, 4, 3)), 2, alpha=0.3),
+        case(arg((2, 5, 3, 2)), 3), case(arg((2, 3, 2, 6)), 5, 3, 0.5, 0.5, 1.0), case(arg((1, 4, 3)), 2, alpha=0.3),
         case(arg((1, 2, 3), "float16"), 7, alpha=0.3),
     ),
-)
+)  # fmt: skip
 def lrn(data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2) -> Tensor:
     """``data / (bias + alpha / size * sum(data ** 2)) ** beta``, with the sum over ``size`` neighbours along ``axis``.
 
@@ -445,16 +427,12 @@ def _l2_reference(x: Any, eps: float, axis: Any = None) -> np.ndarray:
 
 
 @nn_operator(
-    shapes="(…) float -> (…)",
-    reference=_l2_reference,
-    tolerance=64,
+    shapes="(…) float -> (…)", reference=_l2_reference, tolerance=64,
     cases=(
-        case(arg((2, 3, 4)), 1e-3, (1, 2)),
-        case(arg((2, 3)), 1e-3),
-        case(arg((2, 3), "float64"), 1e3, -1),
+        case(arg((2, 3, 4)), 1e-3, (1, 2)), case(arg((2, 3)), 1e-3), case(arg((2, 3), "float64"), 1e3, -1),
         case(arg((1, 2, 3), "float16"), 1e-3, 1),
     ),
-)
+)  # fmt: skip
 def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
     """``data / sqrt(max(sum(data ** 2), eps))``, with the sum over ``axis``: one, several, or None for all.
 

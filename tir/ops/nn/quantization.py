@@ -102,19 +102,16 @@ def _quantize_reference(
 
 
 @nn_operator(
-    shapes="(…) -> (…)",
-    reference=_quantize_reference,
+    shapes="(…) -> (…)", reference=_quantize_reference,
     cases=(
         case(arg((9,), values=[0.5, 1.5, 2.5, -0.5, -1.5, 300.0, -300.0, math.inf, -math.inf]), 1.0, 0),
-        case(arg((2, 5)), 0.25, 3, out_dtype="uint8"),
-        _axis_case(),
-        _axis_case("uint8"),
+        case(arg((2, 5)), 0.25, 3, out_dtype="uint8"), _axis_case(), _axis_case("uint8"),
         case(arg((2, 3)), arg((), "float32", "positive"), arg((), "int8")),
         case(arg((2, 3), "float16"), 0.5, 1, out_dtype="int16"),
         case(arg((3,), values=[1e12, -1e12, 5.0]), 1.0, out_dtype="int32"),
         case(arg((2, 5)), arg((2, 3), "float32", "positive"), arg((2, 3), "int8"), 1, block_size=2),
     ),
-)
+)  # fmt: skip
 def quantize(
     data: Tensor, scale: Any, zero_point: Any = 0, axis: int = -1, out_dtype: Any = "int8", block_size: int = 0
 ) -> Tensor:
@@ -147,17 +144,15 @@ def _dequantize_reference(
 
 
 @nn_operator(
-    shapes="(…) -> (…)",
-    reference=_dequantize_reference,
+    shapes="(…) -> (…)", reference=_dequantize_reference,
     cases=(
-        case(arg((2, 5), "int8"), 0.25, 3),
-        case(arg((2, 3, 4), "uint8"), arg((3,), "float32"), arg((3,), "uint8"), 1),
+        case(arg((2, 5), "int8"), 0.25, 3), case(arg((2, 3, 4), "uint8"), arg((3,), "float32"), arg((3,), "uint8"), 1),
         case(arg((2, 3), "int8", "special"), arg((1,), "float32"), arg((1,), "int8"), out_dtype="float16"),
         case(arg((3,), "int32"), arg((), "float32")),
         case(arg((2, 5), "int8"), arg((2, 3)), arg((2, 3), "int8"), 1, block_size=2),
     ),
     tolerance=64,
-)
+)  # fmt: skip
 def dequantize(
     data: Tensor, scale: Any, zero_point: Any = 0, axis: int = -1, out_dtype: Any = "float32", block_size: int = 0
 ) -> Tensor:

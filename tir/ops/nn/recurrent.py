@@ -213,11 +213,9 @@ def _arguments(gates: int, batch: int = 2, features: int = 3, hidden: int = 4, d
 
 
 @nn_operator(
-    shapes="(t, b, i) float, (h, i), (h, h), (h), (h), (b, h) -> (t, b, h)",
-    reference=_rnn_reference,
-    tolerance=256,
+    shapes="(t, b, i) float, (h, i), (h, h), (h), (h), (b, h) -> (t, b, h)", reference=_rnn_reference, tolerance=256,
     cases=(case(*_arguments(1)), case(*_arguments(1)[:3], None, None, arg((2, 4)), "relu", True)),
-)
+)  # fmt: skip
 def rnn(
     Xs: Tensor,
     Wi: Tensor,
@@ -320,17 +318,15 @@ def _after_reset(layer: _Layer, state: Tensor, reset: Callable[..., Expr], gate:
 
 @nn_operator(
     shapes="(t, b, i) float, (4h, i), (4h, r), (4h), (4h), (b, r), (b, h), (r, h), (h), (h), (h) -> (t, b, r), (t, b, h)",
-    reference=_lstm_reference,
-    tolerance=256,
+    reference=_lstm_reference, tolerance=256,
     cases=(
-        case(*_arguments(4)),
-        case(*_arguments(4), arg((2, 4)), arg((2, 4)), reverse=True, weight_layout="IOFG"),
+        case(*_arguments(4)), case(*_arguments(4), arg((2, 4)), arg((2, 4)), reverse=True, weight_layout="IOFG"),
         case(*_arguments(4), p_i=arg((4,)), p_f=arg((4,)), p_o=arg((4,))),
         case(
             arg((2, 1, 3)), arg((16, 3), values="small"), arg((16, 2), values="small"), proj=arg((2, 4), values="small")
         ),
     ),
-)
+)  # fmt: skip
 def lstm(
     Xs: Tensor,
     Wi: Tensor,

@@ -20,16 +20,12 @@ from .checks import numbers, require_shape
 
 
 @nn_operator(
-    shapes="(n, …) -> (n, _)",
-    reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
+    shapes="(n, …) -> (n, _)", reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
     cases=(
-        case(arg((2, 3, 4))),
-        case(arg((3,), "int8")),
-        case(arg((0, 3, 2))),
-        case(arg(("n", 3, "w"))),
+        case(arg((2, 3, 4))), case(arg((3,), "int8")), case(arg((0, 3, 2))), case(arg(("n", 3, "w"))),
         case(arg((2, 0))),
     ),
-)
+)  # fmt: skip
 def flatten(data: Tensor) -> Tensor:
     """``(N, …)`` as ``(N, K)``, with the elements of each example in their order.
 
@@ -51,16 +47,12 @@ def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0, 
 
 
 @nn_operator(
-    unstated=BY_PADS,
-    reference=_dilate_reference,
+    unstated=BY_PADS, reference=_dilate_reference,
     cases=(
-        case(arg((2, 3, 4)), (1, 2, 3)),
-        case(arg((3, 1), "int8"), (2, 5), 7),
-        case(arg(("n", 3)), (2, 1), -1.0),
-        case(arg((2, 2)), (1, 1)),
-        case(arg((0, 3)), (2, 2)),
+        case(arg((2, 3, 4)), (1, 2, 3)), case(arg((3, 1), "int8"), (2, 5), 7), case(arg(("n", 3)), (2, 1), -1.0),
+        case(arg((2, 2)), (1, 1)), case(arg((0, 3)), (2, 2)),
     ),
-)
+)  # fmt: skip
 def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0, name: str = "dilate") -> Tensor:
     """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
 
@@ -89,15 +81,12 @@ def _fifo_reference(data: np.ndarray, buffer: np.ndarray, axis: int) -> np.ndarr
 
 
 @nn_operator(
-    shapes="(…d) T, (…b) T -> (…b)",
-    reference=_fifo_reference,
+    shapes="(…d) T, (…b) T -> (…b)", reference=_fifo_reference,
     cases=(
-        case(arg((2, 2)), arg((2, 5)), 1),
-        case(arg((3, 2), "int8"), arg((3, 2), "int8"), 0),
-        case(arg((4,)), arg((3,)), -1),
-        case(arg((2, 1)), arg((2, "n")), 1),
+        case(arg((2, 2)), arg((2, 5)), 1), case(arg((3, 2), "int8"), arg((3, 2), "int8"), 0),
+        case(arg((4,)), arg((3,)), -1), case(arg((2, 1)), arg((2, "n")), 1),
     ),
-)
+)  # fmt: skip
 def fifo_buffer(data: Tensor, buffer: Tensor, axis: int) -> Tensor:
     """``buffer`` with ``data`` behind it along ``axis``, without as many elements at the front: what a queue holds next.
 

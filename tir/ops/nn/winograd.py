@@ -199,19 +199,16 @@ def _reference(
 
 
 @nn_operator(
-    shapes="(n, _, _, c), (3, 3, c, o) -> (n, _, _, o)",
-    reference=_reference,
-    tolerance=of_products(120),
+    shapes="(n, _, _, c), (3, 3, c, o) -> (n, _, _, o)", reference=_reference, tolerance=of_products(120),
     cases=[
         case(arg((1, 6, 6, 3)), arg((3, 3, 3, 4)), 1, 1),
         case(arg((2, 5, 7, 2)), arg((3, 3, 2, 3)), padding=(1, 0, 2, 1)),
         case(arg((1, 5, 6, 3)), arg((3, 3, 3, 2)), padding="SAME", tile_size=4),
         case(arg((1, 8, 9, 2), "float64"), arg((3, 3, 2, 2), "float64"), tile_size=3),
         case(arg((1, 4, 4, 2), "float16", "small"), arg((3, 3, 2, 2), "float16", "small"), 1, 1, 1, "float32"),
-        case(arg(("n", 4, 5, 2)), arg((3, 3, 2, 3)), 1, 1),
-        case(arg(("n", "h", "w", 2)), arg((3, 3, 2, 2)), 1, 1),
+        case(arg(("n", 4, 5, 2)), arg((3, 3, 2, 3)), 1, 1), case(arg(("n", "h", "w", 2)), arg((3, 3, 2, 2)), 1, 1),
     ],
-)
+)  # fmt: skip
 def conv2d_winograd_nhwc(
     data: Tensor,
     kernel: Tensor,
@@ -249,11 +246,9 @@ def _weight_reference(kernel: Any, tile_size: int) -> Any:
 
 
 @nn_operator(
-    shapes="(o, i, 3, 3) float -> (_, _, o, i)",
-    reference=_weight_reference,
-    tolerance=of_products(9),
+    shapes="(o, i, 3, 3) float -> (_, _, o, i)", reference=_weight_reference, tolerance=of_products(9),
     cases=[case(arg((3, 2, 3, 3)), 2), case(arg((1, 2, 3, 3), "float64"), 4)],
-)
+)  # fmt: skip
 def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     """The kernel ``(O, C, 3, 3)`` as :func:`conv2d_winograd_nhwc_without_weight_transform` takes it, for tiles of ``tile_size``.
 
@@ -285,14 +280,12 @@ def _transformed_reference(data: Any, kernel: Any, strides: Any, padding: Any, d
 
 
 @nn_operator(
-    shapes="(n, _, _, c), (t, t, o, c) -> (n, _, _, o)",
-    reference=_transformed_reference,
-    tolerance=of_products(120),
+    shapes="(n, _, _, c), (t, t, o, c) -> (n, _, _, o)", reference=_transformed_reference, tolerance=of_products(120),
     cases=[
         case(arg((1, 4, 5, 3)), arg((4, 4, 2, 3)), 1, 1),
         case(arg((2, 7, 6, 2), "float64"), arg((6, 6, 3, 2), "float64"), 1, "SAME"),
     ],
-)
+)  # fmt: skip
 def conv2d_winograd_nhwc_without_weight_transform(
     data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = 0, dilation: Any = 1, out_dtype: Any = None
 ) -> Tensor:
