@@ -311,3 +311,35 @@ def test_a_search_without_a_device_says_that_it_is_a_guess():
 def test_the_length_of_a_loop_may_be_converted_data():
     assert usual(tir.IntImm(3)) == 3
     assert usual(tir.Var("x", "float32").astype("int32")) == usual(tir.Var("n"))
+
+
+DECIDED = """
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), n: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+    {head}
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + 1
+    {tail}
+"""
+
+
+@pytest.mark.parametrize(
+    "head, tail",
+    [
+        ("for i in range(n[0]):", ""),
+        ("for i in range(n[0], 8):", ""),
+        ("if n[0] > 3:\n      for i in range(8):", ""),
+        ("m: T.int32 = n[0]\n    for i in range(m):", ""),
+        ("while n[0] > 3:\n      for i in range(8):", "  n[0] = n[0] - 1"),
+    ],
+)
+def test_what_memory_decides_is_decided_in_a_kernel(head: str, tail: str):
+    """The host, which launches kernels, knows no memory of the device."""
+    program = tir.script.parse(DECIDED.format(head=head, tail=tail))
+    a = np.arange(8, dtype="int32")
+    expected, *found = np.zeros((3, 8), "int32")
+    tir.build(program, "interpreter")(a, np.array([5], "int32"), expected)
+    for result, made in zip(found, (program, tir.tune.default(program, target="cuda").mod)):
+        tir.build(made, "cuda-sim")(a, np.array([5], "int32"), result)
+        np.testing.assert_array_equal(result, expected)

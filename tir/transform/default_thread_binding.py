@@ -18,7 +18,7 @@ from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Allocate, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import Somewhere, rewrite, uses_var, walk
 from .passes import func_pass
-from .threads import starts_kernel
+from .threads import launch_reads_memory, starts_kernel
 
 THREADS = 256
 
@@ -83,7 +83,7 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
     if refusal(bind) is not None:
         return None
     root: Any = sch.mod[next(iter(sch.mod.functions))].root
-    return root.body
+    return None if launch_reads_memory(root.body) else root.body
 
 
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:

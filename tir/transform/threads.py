@@ -8,8 +8,8 @@ from ..analysis.kernels import is_launch
 from ..expr import LT, BufferLoad, Call, Expr, Var, const
 from ..levels import LAUNCH_AXES, is_launch_axis, is_private
 from ..op import call, is_pure
-from ..stmt import NOP, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
-from ..visit import rewrite, walk
+from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
+from ..visit import Somewhere, has_load, rewrite, statements, walk
 
 REDUCE_SCOPE = "reduce_scope"  # the attribute of a ``tvm_thread_allreduce``: its combiner
 
@@ -22,6 +22,18 @@ def is_thread_loop(item: Any) -> bool:
 def starts_kernel(item: Any) -> bool:
     """Whether ``item`` makes what is inside of it run in threads of a GPU."""
     return is_thread_loop(item) or is_launch(item)
+
+
+_has_kernel = Somewhere(starts_kernel, For, AttrStmt)
+
+
+def launch_reads_memory(s: Stmt) -> bool:
+    """Whether a load decides if, or with how many threads, a kernel in ``s`` runs: the host that launches it knows scalars only."""
+    if starts_kernel(s):
+        return any(isinstance(n, For) and bool(n.thread) and has_load(n.extent) for n in statements(s))
+    return _has_kernel(s) and any(
+        launch_reads_memory(c) if isinstance(c, Stmt) else isinstance(c, Expr) and has_load(c) for c in s.children()
+    )
 
 
 def axis_order(tag: str) -> int:

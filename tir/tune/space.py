@@ -23,7 +23,8 @@ from ..records import cached_property
 from ..recursion import with_recursion_limit
 from ..schedule import Schedule
 from ..stmt import BlockRealize
-from ..target import Target, VectorRegisters, threads
+from ..target import GPUS, Target, VectorRegisters, threads
+from ..transform.threads import launch_reads_memory
 from .faults import Faults
 
 PARALLEL = 1 << 20  # operations for which starting threads pays off
@@ -258,7 +259,11 @@ class Space:
         return self._tried(one, lambda: _offered(one, sch, block, self.env)) or ()
 
     def _made(self, one: Rule, fork: Fork) -> Schedule | None:
-        return self._tried(one, lambda: as_schedule(fork() if callable(fork) else fork))
+        made = self._tried(one, lambda: as_schedule(fork() if callable(fork) else fork))
+        if made is not None and self.env.target.kind in GPUS and launch_reads_memory(made.func.body):
+            self.dropped[one.name] = self.dropped.get(one.name, 0) + 1
+            return None
+        return made
 
     def _tried(self, one: Rule, call: Callable[[], R]) -> R | None:
         """What a rule makes; None if it raises, which is noted whatever it is."""
