@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
-from ..graph.sizes import is_fixed
+from ..graph.sizes import Extent, is_fixed
 from .determinants import determinant
 from .making import Unsupported, axis_of
 from .resizing import resized, weights_of
@@ -242,14 +242,16 @@ def _upsample(
 ) -> Any:  # fmt: skip
     rank = len(x.shape) - 2
     factors = scale_factors or [s for s in (scales_d, scales_h, scales_w, scales) if s is not None]
-    sizes = list(output_size) if output_size is not None else [int(n * s) for n, s in zip(x.shape[2:], factors)]
+    sizes: list[Extent] = (
+        list(output_size) if output_size is not None else [_scaled_size(n, s) for n, s in zip(x.shape[2:], factors)]
+    )
     is_nearest, is_exact = "nearest" in c.operator, "exact" in c.operator
     if x.dtype.is_int and not is_nearest:
         raise Unsupported(f"{x.dtype} between elements, which torch rounds after each axis, with weights of its own")
     if (
         len(factors) == rank
         and not align_corners
-        and any(n * s != size for n, s, size in zip(x.shape[2:], factors, sizes))
+        and any(is_fixed(n) and n * s != size for n, s, size in zip(x.shape[2:], factors, sizes))
     ):
         return _scaled(c, x, factors, sizes, is_exact)
     how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"
@@ -258,12 +260,22 @@ def _upsample(
     return c.op(f"image.resize{rank}d", x, None, sizes, {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank], method, how, rounding)
 
 
-def _scaled(c: Call, x: Value, factors: Sequence[float], sizes: Sequence[int], is_exact: bool) -> Value:
+def _scaled_size(size: Extent, factor: float) -> Extent:
+    """A size times a factor, rounded down. Raises :class:`Unsupported` where that is known only when it runs."""
+    if isinstance(size, int):
+        return int(size * factor)
+    over, under = float(factor).as_integer_ratio()
+    if (size * over) % under != 0:
+        raise Unsupported(f"a scale of {factor} of {size} elements, which are known only when it runs")
+    return size * over // under
+
+
+def _scaled(c: Call, x: Value, factors: Sequence[float], sizes: Sequence[Extent], is_exact: bool) -> Value:
     """An image whose sizes times ``factors`` are no whole numbers: places count by the factors, not by the sizes."""
     if not is_fixed(*x.shape[2:]):
         raise Unsupported(f"scales {list(factors)} of sizes that are known only when it runs")
     made = x
-    for axis, (factor, new) in enumerate(zip(factors, sizes), 2):
+    for axis, (factor, new) in enumerate(zip(factors, map(int, sizes)), 2):
         at = np.arange(*c.room(new), dtype="float32")
         scale = np.float32(1 / factor)  # as torch does, which decides where nearest places are whole
         if "nearest" in c.operator:
@@ -462,8 +474,12 @@ def _repeated(c: Call, x: Value, count: int) -> Value:
 def _masked(c: Call, scores: Value, mask: Value | None, is_causal: bool) -> Value:
     low = c.tensor(float("-inf"), scores.dtype)
     if is_causal:
-        seen = np.tril(np.ones(c.room(*scores.shape[-2:]), bool))
-        scores = c.op("where", c.array(seen), scores, low)
+        sizes = scores.shape[-2:]
+        if is_fixed(*sizes):
+            seen = c.array(np.tril(np.ones(c.room(*sizes), bool)))
+        else:
+            seen = c.op("trilu", c.filled(sizes, True, DType("bool")), 0, False)
+        scores = c.op("where", seen, scores, low)
     if mask is None:
         return scores
     return c.op("where", mask, scores, low) if mask.dtype.is_bool else c.op("add", scores, c.tensor(mask, scores.dtype))
