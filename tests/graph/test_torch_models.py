@@ -277,3 +277,73 @@ def test_constants_of_every_type_are_read(dtype):
     kept = torch.arange(6).to(dtype)
     made = compiled(lambda m, x: torch.cat([x, m.kept[::2]]), x, kept=kept)(x)
     assert made.astype("float64").tolist() == torch.cat([x, kept[::2]]).double().tolist()
+
+
+def test_an_attention_of_open_length_sees_what_is_before():
+    program = exported(
+        lambda m, x: torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
+        torch.rand(1, 2, 5, 4), dynamic=(({2: torch.export.Dim("n", min=2)},),),
+    )  # fmt: skip
+    model = tir.compile(program)
+    for length in (5, 2, 13):
+        x = torch.rand(1, 2, length, 4)
+        np.testing.assert_allclose(model(x), program.module()(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "factor"), [("nearest", 2.0), ("bilinear", 1.5), ("nearest", 0.5)])
+def test_an_image_of_open_size_is_scaled(mode, factor):
+    size = 2 * torch.export.Dim("n", min=2)
+    scale = torch.nn.functional.interpolate
+    program = exported(
+        lambda m, x: scale(x, scale_factor=factor, mode=mode), torch.rand(1, 1, 6, 4), dynamic=(({2: size},),)
+    )
+    model = tir.compile(program)
+    for rows in (6, 4, 10):
+        x = torch.rand(1, 1, rows, 4)
+        np.testing.assert_allclose(model(x), scale(x, scale_factor=factor, mode=mode), rtol=1e-5)
+
+
+def _relu_of_a_convolution(m, x):
+    made = torch.nn.functional.conv2d(x, m.w).relu_()
+    return made.add_(x.mean()).mul_(made.sigmoid())  # the sigmoid is read before
+
+
+def _a_view_changes(m, x):
+    made = torch.nn.functional.conv2d(x, m.w)
+    made[:, :1].relu_()
+    return made
+
+
+def _read_afterwards(m, x):
+    made = torch.nn.functional.conv2d(x, m.w)
+    return made.relu_() + 1, made
+
+
+def _what_a_dropout_leaves(m, x):
+    made = torch.nn.functional.conv2d(x, m.w)
+    same = torch.dropout(made, 0.5, False)
+    return same.relu_() * 2, made
+
+
+def _another_view_is_read(m, x):
+    made = torch.nn.functional.conv2d(x, m.w)
+    first, second = made.view(-1), made.view(3, -1)
+    return first.relu_() + 1, second
+
+
+@pytest.mark.parametrize(
+    ("function", "is_alone"),
+    [(_relu_of_a_convolution, True), (_a_view_changes, False), (_read_afterwards, True), (_what_a_dropout_leaves, True), (_another_view_is_read, False)],
+)  # fmt: skip
+def test_what_changes_in_place_is_new_where_nothing_else_reads_it(function, is_alone, monkeypatch):
+    x, decomposed = torch.randn(1, 2, 5, 5), []
+    program = exported(function, x.clone(), w=torch.randn(3, 2, 3, 3))
+    expected = program.module()(x.clone())
+    whole = torch.export.ExportedProgram.run_decompositions
+    monkeypatch.setattr(
+        torch.export.ExportedProgram, "run_decompositions", lambda *a: decomposed.append(1) or whole(*a)
+    )
+    made = compile_graph(from_exported(program), "interpreter")(x.clone())
+    for ours, theirs in zip(*((each,) if not isinstance(each, tuple) else each for each in (made, expected))):
+        close(ours, theirs)
+    assert bool(decomposed) != is_alone

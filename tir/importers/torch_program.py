@@ -12,6 +12,7 @@ import numpy as np
 from ..dtype import DType
 from ..errors import ModelError
 from ..interp.numbers import array_dtype
+from .torch_in_place import changed_alone
 from .torch_table import Result
 
 
@@ -86,7 +87,9 @@ def described(tensor: Any) -> tuple[str, tuple[int | str, ...]]:
 
 def steps_of(graph: Any) -> tuple[Step, ...]:
     """The calls of a graph of ``torch.fx``, in order."""
-    return tuple(_step(node) for node in graph.nodes if node.op not in ("placeholder", "output", "get_attr"))
+    alone = changed_alone(graph)
+    calls = (node for node in graph.nodes if node.op not in ("placeholder", "output", "get_attr"))
+    return tuple(_step(node, node in alone) for node in calls)
 
 
 def output_of(graph: Any) -> tuple[Any, ...]:
@@ -137,8 +140,10 @@ def named(target: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {})
     return str(target.overloadpacket), target._overloadname, {**dict(zip(names, args)), **kwargs}
 
 
-def _step(node: Any) -> Step:
+def _step(node: Any, makes_new: bool) -> Step:
+    """A node as a step; of one that changes its argument, which nothing else reads, as one that ``makes_new`` tensors."""
     operator, overload, given = named(node.target, node.args, node.kwargs)
+    operator = operator.removesuffix("_") if makes_new else operator
     arguments = {k: plain(a, lambda n: Ref(n.name)) for k, a in given.items()}
     if operator.startswith("aten.as_strided"):  # of places in memory
         of = node.args[0].meta["val"]
@@ -170,8 +175,13 @@ def read_exported(program: Any) -> Program:
 
     from .torch_graph import is_known
 
-    calls = [n.target for n in program.graph.nodes if n.op == "call_function"]
-    if not all(is_known(named(t)[0]) and not (hasattr(t, "_schema") and t._schema.is_mutable) for t in calls):
+    alone = changed_alone(program.graph)
+
+    def has_row(node: Any) -> bool:
+        operator, changes = named(node.target)[0], hasattr(node.target, "_schema") and node.target._schema.is_mutable
+        return is_known(operator.removesuffix("_")) if node in alone else is_known(operator) and not changes
+
+    if not all(has_row(n) for n in program.graph.nodes if n.op == "call_function"):
         table = torch.export.default_decompositions()
         for target in [t for t in table if is_known(named(t)[0])]:
             del table[target]
