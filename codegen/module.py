@@ -24,16 +24,9 @@ from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimised
 
 __all__ = [
-    "Function",
-    "HostFunction",
-    "InterpreterModule",
-    "LLVMModule",
-    "LoadedModule",
-    "Module",
-    "NativeFunction",
-    "Timing",
+    "Function", "HostFunction", "InterpreterModule", "LLVMModule", "LoadedModule", "Module", "NativeFunction", "Timing",
     "load",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)

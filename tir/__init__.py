@@ -39,18 +39,8 @@ _LAZY = {
     **{
         name: ("tir.compat", name)
         for name in (
-            "array",
-            "compile",
-            "cpu",
-            "cuda",
-            "device",
-            "ir",
-            "nd",
-            "runtime",
-            "CallEffectKind",
-            "ForKind",
-            "comm_reducer",
-            "convert",
+            "array", "compile", "cpu", "cuda", "device", "ir", "nd", "runtime", "CallEffectKind", "ForKind",
+            "comm_reducer", "convert",
         )
     },
     "stmt_functor": ("tir.compat", "stmt_functor"),
@@ -60,70 +50,25 @@ _LAZY = {
     **{
         name: ("tir.te", name)
         for name in (
-            "var",
-            "size_var",
-            "placeholder",
-            "compute",
-            "create_schedule",
-            "reduce_axis",
-            "thread_axis",
-            "scan",
-            "extern",
-            "hybrid",
-            "decl_tensor_intrin",
-            "sum",
+            "var", "size_var", "placeholder", "compute", "create_schedule", "reduce_axis", "thread_axis", "scan",
+            "extern", "hybrid", "decl_tensor_intrin", "sum",
         )
     },
-}
+}  # fmt: skip
 _BUILDERS = ("__version__", "cast", "const", "decl_buffer")
 _SUBMODULES = (
-    "ir_builder",
-    "te",
-    "ops",
-    "graph",
-    "importers",
-    "script",
-    "schedule",
-    "transform",
-    "arith",
-    "analysis",
-    "interp",
-    "intrin",
-    "library",
-    "torch",
-    "jax",
-    "testing",
-    "tune",
-    "op",
-    "visit",
-)
+    "ir_builder", "te", "ops", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "interp",
+    "intrin", "library", "torch", "jax", "testing", "tune", "op", "visit",
+)  # fmt: skip
 
 # what builds expressions in the dialect builds them outside of it too, under the same name: tir.exp, tir.if_then_else
 EXPRESSIONS = frozenset(
     [
-        "max_value",
-        "min_value",
-        "infinity",
-        "if_then_else",
-        "all",
-        "any",
-        "min",
-        "max",
-        "abs",
-        "round",
-        "call_intrin",
-        "power",
-        "ceildiv",
-        "indexdiv",
-        "indexmod",
-        "floordiv",
-        "floormod",
-        "truncdiv",
-        "truncmod",
-        "div",
+        "max_value", "min_value", "infinity", "if_then_else", "all", "any", "min", "max", "abs", "round", "call_intrin",
+        "power", "ceildiv", "indexdiv", "indexmod", "floordiv", "floormod", "truncdiv", "truncmod", "div",
         "reinterpret",
     ]
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from codegen.build import build

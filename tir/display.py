@@ -140,15 +140,9 @@ class CallableReport:
 
 # The languages of sources by kind, as pygments calls them; it lacks that of "sass" (its own "sass" is style sheets).
 LANGUAGES = {
-    "tir": "python",
-    "lowered": "python",
-    "llvm": "llvm",
-    "llvm-opt": "llvm",
-    "asm": "gas",
-    "cuda": "cuda",
-    "ptx": "ptx",
-    "sass": "text",
-}
+    "tir": "python", "lowered": "python", "llvm": "llvm", "llvm-opt": "llvm", "asm": "gas", "cuda": "cuda",
+    "ptx": "ptx", "sass": "text",
+}  # fmt: skip
 
 
 class Source(Shown):
@@ -180,15 +174,10 @@ class Source(Shown):
 
 # Colours of pygments' tokens, mid-tones for light and dark pages, by the beginning of the token's name.
 _TOKENS = {
-    "Token.Keyword": "#a455c7",
-    "Token.Name.Function": "#1b8a9e",
-    "Token.Name.Variable": "#4078c8",
-    "Token.Name.Builtin": "#4078c8",
-    "Token.Literal.String": "#3f9142",
-    "Token.Literal.Number": "#b7791f",
-    "Token.Comment": FAINT,
-    "Token.Name.Label": "#1b8a9e",
-}
+    "Token.Keyword": "#a455c7", "Token.Name.Function": "#1b8a9e", "Token.Name.Variable": "#4078c8",
+    "Token.Name.Builtin": "#4078c8", "Token.Literal.String": "#3f9142", "Token.Literal.Number": "#b7791f",
+    "Token.Comment": FAINT, "Token.Name.Label": "#1b8a9e",
+}  # fmt: skip
 
 
 def highlighted_lines(text: str, language: str) -> list[str]:

@@ -72,18 +72,9 @@ class DType(str):
     """
 
     __slots__ = (
-        "code",
-        "bits",
-        "lanes",
-        "is_int",
-        "is_float",
-        "is_bool",
-        "is_handle",
-        "min_value",
-        "max_value",
-        "_element",
+        "code", "bits", "lanes", "is_int", "is_float", "is_bool", "is_handle", "min_value", "max_value", "_element",
         "_of_lanes",
-    )
+    )  # fmt: skip
     code: str
     bits: int
     lanes: int

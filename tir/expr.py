@@ -240,16 +240,9 @@ def trunc_div(x: int, y: int) -> int:
 
 _DIVISIONS = frozenset((Div, Mod, FloorDiv, FloorMod))
 _FOLDED: dict[Any, Any] = {
-    Add: operator.add,
-    Sub: operator.sub,
-    Mul: operator.mul,
-    Div: trunc_div,
-    FloorDiv: operator.floordiv,
-    Mod: lambda x, y: x - y * trunc_div(x, y),
-    FloorMod: operator.mod,
-    Min: min,
-    Max: max,
-}
+    Add: operator.add, Sub: operator.sub, Mul: operator.mul, Div: trunc_div, FloorDiv: operator.floordiv,
+    Mod: lambda x, y: x - y * trunc_div(x, y), FloorMod: operator.mod, Min: min, Max: max,
+}  # fmt: skip
 
 
 def arithmetic(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
@@ -413,13 +406,8 @@ def neg(a: ExprLike) -> Expr:
 
 
 _COMPARED: dict[Any, Any] = {
-    EQ: operator.eq,
-    NE: operator.ne,
-    LT: operator.lt,
-    LE: operator.le,
-    GT: operator.gt,
-    GE: operator.ge,
-}
+    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
+}  # fmt: skip
 
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
@@ -561,18 +549,11 @@ def invert(a: Expr) -> Expr:
 def _attach_operators() -> None:
     """Give expressions the operators, also of a number on the left: ``1 + x`` is ``x.__radd__(1)``."""
     binary: dict[str, Callable[[Any, Any], Expr]] = {
-        "add": partial(arithmetic, Add),
-        "sub": partial(arithmetic, Sub),
-        "mul": partial(arithmetic, Mul),
-        "truediv": _truediv,
-        "floordiv": floordiv,
-        "mod": floormod,
-        "lshift": partial(bit_op, "shift_left"),
-        "rshift": partial(bit_op, "shift_right"),
-        "and": partial(bit_op, "bitwise_and"),
-        "or": partial(bit_op, "bitwise_or"),
-        "xor": partial(bit_op, "bitwise_xor"),
-    }
+        "add": partial(arithmetic, Add), "sub": partial(arithmetic, Sub), "mul": partial(arithmetic, Mul),
+        "truediv": _truediv, "floordiv": floordiv, "mod": floormod, "lshift": partial(bit_op, "shift_left"),
+        "rshift": partial(bit_op, "shift_right"), "and": partial(bit_op, "bitwise_and"),
+        "or": partial(bit_op, "bitwise_or"), "xor": partial(bit_op, "bitwise_xor"),
+    }  # fmt: skip
     for name, build in binary.items():
         setattr(Expr, f"__{name}__", _or_reflected(build))
         setattr(Expr, f"__r{name}__", lambda self, other, build=build: build(other, self))

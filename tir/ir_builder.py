@@ -34,13 +34,9 @@ from .stmt import (
 )
 
 _KINDS = {
-    "serial": SERIAL,
-    "parallel": PARALLEL,
-    "vectorize": VECTORIZED,
-    "vectorized": VECTORIZED,
-    "unroll": UNROLLED,
+    "serial": SERIAL, "parallel": PARALLEL, "vectorize": VECTORIZED, "vectorized": VECTORIZED, "unroll": UNROLLED,
     "unrolled": UNROLLED,
-}
+}  # fmt: skip
 
 
 class BufferVar:

@@ -34,14 +34,9 @@ class Level(IntEnum):
 
 # by the first part of a scope; what follows a dot is the kind of its hardware
 _LEVELS = {
-    "shared": Level.BLOCK,
-    "warp": Level.WARP,
-    "wmma": Level.WARP,
-    "m16n8k8": Level.WARP,
-    "mma": Level.WARP,
-    "amx": Level.WARP,
-    "local": Level.THREAD,
-}
+    "shared": Level.BLOCK, "warp": Level.WARP, "wmma": Level.WARP, "m16n8k8": Level.WARP, "mma": Level.WARP,
+    "amx": Level.WARP, "local": Level.THREAD,
+}  # fmt: skip
 _REGISTERS = ("local", "m16n8k8", "mma")  # scopes that each thread indexes by itself in lowered code
 
 

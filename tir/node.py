@@ -306,18 +306,10 @@ def _names_of(made: Any, fields: Any) -> dict[str, Any]:
     setters = {f"_set_{f.name}": getattr(made, f.name).__set__ for f in fields}
     defaults = {f"_default_{f.name}": _default(f) for f in fields if _default(f) is not dataclasses.MISSING}
     helpers = {
-        "_cls": made,
-        "_Open": _open_twin(made),
-        "_new": object.__new__,
-        "_Node": Node,
-        "_DType": DType,
-        "_EMPTY": EMPTY,
-        "_KEPT": object(),
-        "_members": _members,
-        "_set_memos": _set_memos,
-        "_require_text": _require_text,
-        "_require_number": _require_number,
-    }
+        "_cls": made, "_Open": _open_twin(made), "_new": object.__new__, "_Node": Node, "_DType": DType,
+        "_EMPTY": EMPTY, "_KEPT": object(), "_members": _members, "_set_memos": _set_memos,
+        "_require_text": _require_text, "_require_number": _require_number,
+    }  # fmt: skip
     return {**helpers, "_map_nodes": _map_nodes, "_map_value": _map_value, **setters, **defaults}
 
 

@@ -29,22 +29,11 @@ _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 491
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
 # and blocks that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
 _ARCHITECTURES = {
-    70: (98304, 2048, 32),
-    72: (98304, 2048, 32),
-    75: (65536, 1024, 16),
-    80: (166912, 2048, 32),
-    86: (101376, 1536, 16),
-    87: (166912, 1536, 16),
-    88: (101376, 1536, 24),
-    89: (101376, 1536, 24),
-    90: (232448, 2048, 32),
-    100: (232448, 2048, 32),
-    101: (232448, 2048, 32),
-    103: (232448, 2048, 32),
-    110: (232448, 1536, 24),
-    120: (101376, 1536, 24),
-    121: (101376, 1536, 24),
-}
+    70: (98304, 2048, 32), 72: (98304, 2048, 32), 75: (65536, 1024, 16), 80: (166912, 2048, 32), 86: (101376, 1536, 16),
+    87: (166912, 1536, 16), 88: (101376, 1536, 24), 89: (101376, 1536, 24), 90: (232448, 2048, 32),
+    100: (232448, 2048, 32), 101: (232448, 2048, 32), 103: (232448, 2048, 32), 110: (232448, 1536, 24),
+    120: (101376, 1536, 24), 121: (101376, 1536, 24),
+}  # fmt: skip
 
 
 # The architecture of a GPU that is called by the name of a product, as in "nvidia/nvidia-a100".
@@ -140,15 +129,8 @@ def added_kind(kind: str) -> TargetKind | None:
 
 
 _AVX512 = (
-    "skylake-avx512",
-    "cascadelake",
-    "icelake",
-    "cooperlake",
-    "sapphirerapids",
-    "znver4",
-    "znver5",
-    "graniterapids",
-)
+    "skylake-avx512", "cascadelake", "icelake", "cooperlake", "sapphirerapids", "znver4", "znver5", "graniterapids",
+)  # fmt: skip
 _AVX = ("haswell", "broadwell", "skylake", "x86-64-v3", "znver2", "znver3")
 
 

@@ -25,22 +25,9 @@ _BUFFER = {"type": 16, "data": 24, "rank": 32, "sizes": 40}
 _METADATA = 1  # the extension that asks for the version and the traits of a handler
 _INVALID_ARGUMENT = 3
 _TYPES = {
-    "bool": 1,
-    "int8": 2,
-    "int16": 3,
-    "int32": 4,
-    "int64": 5,
-    "uint8": 6,
-    "uint16": 7,
-    "uint32": 8,
-    "uint64": 9,
-    "float16": 10,
-    "float32": 11,
-    "float64": 12,
-    "bfloat16": 16,
-    "float8_e5m2": 19,
-    "float8_e4m3fn": 20,
-}
+    "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
+    "float16": 10, "float32": 11, "float64": 12, "bfloat16": 16, "float8_e5m2": 19, "float8_e4m3fn": 20,
+}  # fmt: skip
 
 
 def is_passed(buffer: Buffer) -> bool:

@@ -49,19 +49,9 @@ _INFIX: dict[Any, str] = {
 _CALLED: dict[Any, str] = {E.FloorDiv: "floordiv", E.FloorMod: "floormod", E.Min: "least", E.Max: "most"}
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _OWN = (
-    "error",
-    "load",
-    "load_in",
-    "unload",
-    "cubin",
-    "ptx",
-    "kernels",
-    "dynamic",
-    "messages",
-    "module",
-    "context",
+    "error", "load", "load_in", "unload", "cubin", "ptx", "kernels", "dynamic", "messages", "module", "context",
     "functions",
-)
+)  # fmt: skip
 _LOCALS = ("code", "stream", "arguments", "sizes")  # names that the functions use
 
 

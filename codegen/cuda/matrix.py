@@ -23,30 +23,14 @@ from .prelude import INLINE
 from .types import c_type
 
 _PTX = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "int8": "s8",
-    "uint8": "u8",
-    "int32": "s32",
-    "int4": "s4",
-    "uint4": "u4",
-    "float8_e4m3fn": "e4m3",
-    "float8_e5m2": "e5m2",
-}
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "s8", "uint8": "u8",
+    "int32": "s32", "int4": "s4", "uint4": "u4", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+}  # fmt: skip
 # as users name operands of mma: PTX's, TVM's and the dialect's names
 TYPE_NAMES = {
-    "fp16": "f16",
-    "fp32": "f32",
-    "fp64": "f64",
-    "int8": "s8",
-    "uint8": "u8",
-    "int4": "s4",
-    "uint4": "u4",
-    "int32": "s32",
-    **_PTX,
-}
+    "fp16": "f16", "fp32": "f32", "fp64": "f64", "int8": "s8", "uint8": "u8", "int4": "s4", "uint4": "u4",
+    "int32": "s32", **_PTX,
+}  # fmt: skip
 
 
 def inline(

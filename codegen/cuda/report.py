@@ -18,18 +18,9 @@ from tir.visit import walk
 STATIC_LIMIT = 48 * 1024
 # parts of the prelude that need sm_90, and those that need sm_90a itself
 HOPPER = (
-    "copy_bulk",
-    "barrier_expect",
-    "barrier_arrive_cluster",
-    "fence_barrier_init",
-    "fence_proxy_async",
-    "bulk_commit",
-    "bulk_wait",
-    "bulk_wait_read",
-    "cluster_arrive",
-    "cluster_wait",
-    "tensor_map",
-)
+    "copy_bulk", "barrier_expect", "barrier_arrive_cluster", "fence_barrier_init", "fence_proxy_async", "bulk_commit",
+    "bulk_wait", "bulk_wait_read", "cluster_arrive", "cluster_wait", "tensor_map",
+)  # fmt: skip
 HOPPER_ALONE = ("set_registers", "wgmma_matrix", "wgmma_fence", "wgmma_commit", "wgmma_wait")
 REGISTERS = 65536
 RESERVED = 1024  # bytes of shared memory per block that the system reserves, from sm_80 on
@@ -71,17 +62,8 @@ class Row:
 
 
 _HEAD = (
-    "kernel",
-    "registers",
-    "spilled",
-    "stack",
-    "shared",
-    "dynamic",
-    "threads",
-    "blocks/SM",
-    "occupancy",
-    "limited by",
-)
+    "kernel", "registers", "spilled", "stack", "shared", "dynamic", "threads", "blocks/SM", "occupancy", "limited by",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)

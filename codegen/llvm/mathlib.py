@@ -254,17 +254,9 @@ def _log_series(m: Lanes, t: str, base: float) -> str:
 
 
 _LOG = [
-    -0.044600081050624046,
-    0.10443450340510554,
-    -0.13189101658487132,
-    0.14493776266682507,
-    -0.1664580502770713,
-    0.19989258240857125,
-    -0.2500007586558048,
-    0.33333501450933456,
-    -0.5000000117336876,
-    0.9999999958487892,
-]
+    -0.044600081050624046, 0.10443450340510554, -0.13189101658487132, 0.14493776266682507, -0.1664580502770713,
+    0.19989258240857125, -0.2500007586558048, 0.33333501450933456, -0.5000000117336876, 0.9999999958487892,
+]  # fmt: skip
 
 
 def log_edges(m: Lanes, x: str, r: str) -> str:
@@ -388,57 +380,27 @@ _ERF_TABLE = [
 ]  # fmt: skip
 
 _ERFC_SCALED = [
-    0.0274877029,
-    -0.139644591,
-    0.245211075,
-    -0.104489457,
-    -0.139338257,
-    -0.0302064643,
-    0.23396098,
-    0.463823577,
-    0.544668675,
-    0.481931287,
-    0.0927765675,
-]
+    0.0274877029, -0.139644591, 0.245211075, -0.104489457, -0.139338257, -0.0302064643, 0.23396098, 0.463823577,
+    0.544668675, 0.481931287, 0.0927765675,
+]  # fmt: skip
 
 _ERFC_EVEN = [
-    -0.000435414287,
-    0.00296139764,
-    -0.00559013709,
-    -0.0107334349,
-    0.0384354033,
-    0.0544807911,
-    0.0151539957,
+    -0.000435414287, 0.00296139764, -0.00559013709, -0.0107334349, 0.0384354033, 0.0544807911, 0.0151539957,
     0.000493223139,
-]
+]  # fmt: skip
 _ERFC_ODD = [3.66304994e-05, -0.00290922518, 0.0143755553, -0.00961774774, -0.057551641, -0.0350957438, -0.00400364818]
 
 
 INLINE: dict[str, Callable[[Lanes, str], str]] = {
-    "exp": exp,
-    "exp2": exp2,
-    "log": log,
-    "log2": log2,
-    "log10": log10,
-    "tanh": tanh,
-    "erfc": erfc,
-    "sigmoid": sigmoid,
+    "exp": exp, "exp2": exp2, "log": log, "log2": log2, "log10": log10, "tanh": tanh, "erfc": erfc, "sigmoid": sigmoid,
     "erf": erf,
-}
+}  # fmt: skip
 
 # operators that are LLVM intrinsics for float16/32/64
 INTRINSIC = {
-    "sqrt": "sqrt",
-    "fabs": "fabs",
-    "abs": "fabs",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
-    "round": "round",
-    "nearbyint": "rint",
-    "fma": "fma",
-    "copysign": "copysign",
-}
+    "sqrt": "sqrt", "fabs": "fabs", "abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
+    "nearbyint": "rint", "fma": "fma", "copysign": "copysign",
+}  # fmt: skip
 
 _UNARY = "exp exp2 log log2 log10 log1p expm1 erf erfc sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh"
 _BINARY = "pow atan2 fmod hypot"

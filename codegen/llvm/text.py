@@ -119,14 +119,8 @@ class ModuleText:
         metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
         marks = [mark for mark, holds in ((NO_SUPERWORDS, self.indirect), (AS_IT_IS, self.brief)) if holds]
         parts = [
-            *marks,
-            *self.head,
-            *self.globals,
-            *self.functions,
-            *self.declarations.values(),
-            self.attributes,
-            *metadata,
-        ]
+            *marks, *self.head, *self.globals, *self.functions, *self.declarations.values(), self.attributes, *metadata,
+        ]  # fmt: skip
         return "\n".join(parts) + "\n"
 
 

@@ -15,16 +15,8 @@ from .syntax import BYTES, Instruction, Vector
 from .table import Array, Mods, bits_of
 
 _SPACES = (
-    "global",
-    "shared",
-    "shared::cta",
-    "shared::cluster",
-    "local",
-    "const",
-    "param",
-    "param::entry",
-    "param::func",
-)
+    "global", "shared", "shared::cta", "shared::cluster", "local", "const", "param", "param::entry", "param::func",
+)  # fmt: skip
 _ORDERS = ("weak", "relaxed", "acquire", "release", "volatile", "cta", "cluster", "gpu", "sys", "mmio")
 _CACHES = (
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",

@@ -12,17 +12,8 @@ from tir.display import CallableReport, html_table, text_table
 from .traffic import SECTOR, Cost
 
 _HEAD = (
-    "kernel",
-    "grid",
-    "block",
-    "registers",
-    "instructions",
-    "memory",
-    "floats",
-    "tensor cores",
-    "barriers",
-    "others",
-)
+    "kernel", "grid", "block", "registers", "instructions", "memory", "floats", "tensor cores", "barriers", "others",
+)  # fmt: skip
 _MEMORY = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix")
 _TRAFFIC = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "text")
 _NUMBERS = (0, *range(3, 9))

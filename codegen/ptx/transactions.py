@@ -99,16 +99,8 @@ def signalled(m: Machine, row: int, address: int) -> Transactions:
 
 _SCOPES = ("release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta", "shared::cluster")
 _DEEDS = (
-    "init",
-    "inval",
-    "arrive",
-    "arrive_drop",
-    "test_wait",
-    "try_wait",
-    "expect_tx",
-    "complete_tx",
-    "pending_count",
-)
+    "init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "expect_tx", "complete_tx", "pending_count",
+)  # fmt: skip
 
 
 @step("mbarrier")

@@ -160,13 +160,8 @@ def maximum(a: Interval, b: Interval) -> Interval:
 
 
 _BINARY: dict[Any, Any] = {
-    FloorDiv: floor_div,
-    FloorMod: floor_mod,
-    Div: trunc_division,
-    Mod: trunc_modulo,
-    Min: minimum,
-    Max: maximum,
-}
+    FloorDiv: floor_div, FloorMod: floor_mod, Div: trunc_division, Mod: trunc_modulo, Min: minimum, Max: maximum,
+}  # fmt: skip
 
 
 def bound_of_linear(ctx: Analyzer, form: Linear) -> Interval:

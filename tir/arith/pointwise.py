@@ -39,20 +39,9 @@ class Unsupported(Exception):
 
 
 _INFIX: dict[Any, str] = {
-    Add: "+",
-    Sub: "-",
-    Mul: "*",
-    FloorDiv: "//",
-    FloorMod: "%",
-    EQ: "==",
-    NE: "!=",
-    LT: "<",
-    LE: "<=",
-    GT: ">",
-    GE: ">=",
-    And: "and",
-    Or: "or",
-}
+    Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">",
+    GE: ">=", And: "and", Or: "or",
+}  # fmt: skip
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _PREFIX: dict[Any, str] = {Min: "min", Max: "max", Div: "trunc_div", Mod: "trunc_mod"}
 

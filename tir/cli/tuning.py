@@ -52,13 +52,9 @@ def tune(options: argparse.Namespace) -> Answer:
         Path(options.trace).write_text(json.dumps(steps.as_json(), indent=1) + "\n", encoding="utf-8")
     wrote = [f"wrote {', '.join(files)}"] if files else []
     data = {
-        "seconds": found.best_seconds,
-        "trials": len(found.trials),
-        "measured": found.measured,
-        "interrupted": found.interrupted,
-        "trace": steps.as_json(),
-        "python": found.script,
-    }
+        "seconds": found.best_seconds, "trials": len(found.trials), "measured": found.measured,
+        "interrupted": found.interrupted, "trace": steps.as_json(), "python": found.script,
+    }  # fmt: skip
     return Answer("\n".join([str(found), *wrote, "", found.script.rstrip()]), data)
 
 

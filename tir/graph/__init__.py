@@ -22,23 +22,6 @@ from .passes import PASSES, optimized
 from .quantize import quantize
 
 __all__ = [
-    "PASSES",
-    "Builder",
-    "CompiledModel",
-    "Graph",
-    "Group",
-    "Model",
-    "ModelError",
-    "Node",
-    "Plan",
-    "Value",
-    "check_plan",
-    "compile_graph",
-    "groups",
-    "optimized",
-    "parse",
-    "plan",
-    "quantize",
-    "view_of",
-    "why_not_fused",
-]
+    "PASSES", "Builder", "CompiledModel", "Graph", "Group", "Model", "ModelError", "Node", "Plan", "Value",
+    "check_plan", "compile_graph", "groups", "optimized", "parse", "plan", "quantize", "view_of", "why_not_fused",
+]  # fmt: skip

@@ -99,16 +99,10 @@ def evaluate(e: Any, values: dict[Var, Any]) -> Any:
         if isinstance(e, (E.FloorDiv, E.FloorMod, E.Div, E.Mod)) and b == 0:
             raise RunError(f"division by zero in the size `{e!r}`")
         table: dict[Any, Any] = {
-            E.Add: lambda: a + b,
-            E.Sub: lambda: a - b,
-            E.Mul: lambda: a * b,
-            E.FloorDiv: lambda: a // b,
-            E.FloorMod: lambda: a % b,
-            E.Div: lambda: E.trunc_div(a, b),
-            E.Mod: lambda: a - b * E.trunc_div(a, b),
-            E.Min: lambda: min(a, b),
-            E.Max: lambda: max(a, b),
-        }
+            E.Add: lambda: a + b, E.Sub: lambda: a - b, E.Mul: lambda: a * b, E.FloorDiv: lambda: a // b,
+            E.FloorMod: lambda: a % b, E.Div: lambda: E.trunc_div(a, b), E.Mod: lambda: a - b * E.trunc_div(a, b),
+            E.Min: lambda: min(a, b), E.Max: lambda: max(a, b),
+        }  # fmt: skip
         found = table.get(type(e))
         return None if found is None else found()
     return None

@@ -514,19 +514,9 @@ def _divide(factor: int, offset: int, name: str) -> None:
 
 
 _STATEMENTS: dict[type, Any] = {
-    S.BufferStore: Compiler.store,
-    S.For: Compiler._for,
-    S.While: Compiler._while,
-    S.IfThenElse: Compiler._if,
-    S.SeqStmt: Compiler._seq,
-    S.LetStmt: Compiler._let,
-    S.AssertStmt: Compiler._assert,
-    S.Evaluate: Compiler._evaluate,
-    S.AttrStmt: Compiler._attr,
-    S.Allocate: Compiler._allocate,
-    S.AllocateConst: Compiler._allocate_const,
-    S.DeclBuffer: Compiler._decl_buffer,
-    S.BufferRealize: Compiler._realize,
-    S.Block: Compiler._block,
+    S.BufferStore: Compiler.store, S.For: Compiler._for, S.While: Compiler._while, S.IfThenElse: Compiler._if,
+    S.SeqStmt: Compiler._seq, S.LetStmt: Compiler._let, S.AssertStmt: Compiler._assert, S.Evaluate: Compiler._evaluate,
+    S.AttrStmt: Compiler._attr, S.Allocate: Compiler._allocate, S.AllocateConst: Compiler._allocate_const,
+    S.DeclBuffer: Compiler._decl_buffer, S.BufferRealize: Compiler._realize, S.Block: Compiler._block,
     S.BlockRealize: Compiler._block_realize,
-}
+}  # fmt: skip

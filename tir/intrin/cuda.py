@@ -13,27 +13,13 @@ from ..dtype import DType
 from .tensor_intrin import TensorIntrin
 
 _DTYPES = {
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "tf32": "float32",
-    "f32": "float32",
-    "s8": "int8",
-    "i8": "int8",
-    "s32": "int32",
-    "i32": "int32",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-}
+    "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "s8": "int8", "i8": "int8",
+    "s32": "int32", "i32": "int32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
 _PTX = {
-    "f16": "fp16",
-    "bf16": "bf16",
-    "tf32": "tf32",
-    "i8": "int8",
-    "e4m3": "e4m3",
-    "e5m2": "e5m2",
-    "f32": "fp32",
+    "f16": "fp16", "bf16": "bf16", "tf32": "tf32", "i8": "int8", "e4m3": "e4m3", "e5m2": "e5m2", "f32": "fp32",
     "i32": "int32",
-}
+}  # fmt: skip
 _SCOPES = {"shared": "shared", "shared_dyn": "shared.dyn", "global": "global"}
 
 
@@ -447,13 +433,9 @@ def get_mma_intrin_group(
     'mma_ldmatrix_f16_b_trans'
     """
     kinds = {
-        "float16": "f16",
-        "bfloat16": "bf16",
-        "float32": "tf32",
-        "int8": "i8",
-        "float8_e4m3fn": "e4m3",
+        "float16": "f16", "bfloat16": "bf16", "float32": "tf32", "int8": "i8", "float8_e4m3fn": "e4m3",
         "float8_e5m2": "e5m2",
-    }
+    }  # fmt: skip
     kind = kinds.get(in_dtype, "")
     out = {"float32": "f32", "float16": "f16", "int32": "i32"}.get(out_dtype, "")
     if out not in _MMA.get(kind, ()):

@@ -46,18 +46,10 @@ class Layer:
 
 # the convolutions that are most of ResNet-50's work: 3 by 3 in each stage, 1 by 1 before and after it
 RESNET50 = (
-    Layer(1, 56, 64, 64, 3),
-    Layer(1, 28, 128, 128, 3),
-    Layer(1, 14, 256, 256, 3),
-    Layer(1, 7, 512, 512, 3),
-    Layer(1, 56, 64, 256),
-    Layer(1, 56, 256, 64),
-    Layer(1, 28, 512, 128),
-    Layer(1, 14, 256, 1024),
-    Layer(1, 14, 1024, 256),
-    Layer(1, 7, 2048, 512),
-    Layer(1, 56, 128, 128, 3, 2),
-)
+    Layer(1, 56, 64, 64, 3), Layer(1, 28, 128, 128, 3), Layer(1, 14, 256, 256, 3), Layer(1, 7, 512, 512, 3),
+    Layer(1, 56, 64, 256), Layer(1, 56, 256, 64), Layer(1, 28, 512, 128), Layer(1, 14, 256, 1024),
+    Layer(1, 14, 1024, 256), Layer(1, 7, 2048, 512), Layer(1, 56, 128, 128, 3, 2),
+)  # fmt: skip
 
 
 def conv2d_nhwc(layer: Layer) -> PrimFunc:

@@ -58,19 +58,10 @@ class Explorer:
         self._estimates = Estimates(schedule.state.target)
         self._offered: Offered | None = None
         self._actions: dict[str, Callable[[Message], None]] = {
-            "select": self._select,
-            "show": self._show,
-            "open": self._open,
-            "apply": self._apply,
-            "move": self._move,
-            "run": self._run,
-            "check": self._check,
-            "tune": self._tune,
-            "more": self._more,
-            "undo": self._undo,
-            "redo": self._redo,
-            "refresh": lambda message: None,
-        }
+            "select": self._select, "show": self._show, "open": self._open, "apply": self._apply, "move": self._move,
+            "run": self._run, "check": self._check, "tune": self._tune, "more": self._more, "undo": self._undo,
+            "redo": self._redo, "refresh": lambda message: None,
+        }  # fmt: skip
 
     # ------------------------------------------------------------ messages
 

@@ -209,14 +209,9 @@ def _distinct(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) ->
 
 
 _DRAWS: dict[str, Draw] = {
-    "any": _any,
-    "positive": _positive,
-    "nonzero": _nonzero,
-    "small": _small,
-    "special": _special,
-    "nonfinite": _nonfinite,
-    "distinct": _distinct,
-}
+    "any": _any, "positive": _positive, "nonzero": _nonzero, "small": _small, "special": _special,
+    "nonfinite": _nonfinite, "distinct": _distinct,
+}  # fmt: skip
 
 
 def _draw_of(values: str) -> Draw | None:

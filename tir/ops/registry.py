@@ -374,14 +374,9 @@ def _require_word_of(words: Sequence[str], name: str, value: Any) -> None:
 
 
 _REQUIREMENTS = {
-    "bool": _require_truth,
-    "int": _require_integer,
-    "str": _require_word,
-    "Tensor": _require_tensor,
-    "te.Tensor": _require_tensor,
-    "float": _require_number,
-    "Sequence[float]": _require_numbers,
-}
+    "bool": _require_truth, "int": _require_integer, "str": _require_word, "Tensor": _require_tensor,
+    "te.Tensor": _require_tensor, "float": _require_number, "Sequence[float]": _require_numbers,
+}  # fmt: skip
 
 
 def _without_types(signature: inspect.Signature) -> inspect.Signature:

@@ -111,14 +111,9 @@ def interpolated(taps: Sequence[Taps], read: Callable[[tuple[Expr, ...]], Expr])
 
 ALPHA = -0.75  # of cubic interpolation: torch and ONNX have it, too
 METHODS = {
-    "nearest_neighbor": "nearest",
-    "nearest": "nearest",
-    "linear": "linear",
-    "bilinear": "linear",
-    "trilinear": "linear",
-    "cubic": "cubic",
-    "bicubic": "cubic",
-}
+    "nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear",
+    "trilinear": "linear", "cubic": "cubic", "bicubic": "cubic",
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- coordinates
@@ -149,13 +144,8 @@ def _in_region(x: Any, old: Any, new: Any, region: tuple[Any, Any], dtype: DType
 
 
 _MODES = (
-    "half_pixel",
-    "align_corners",
-    "asymmetric",
-    "pytorch_half_pixel",
-    "tf_half_pixel_for_nn",
-    "tf_crop_and_resize",
-)
+    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

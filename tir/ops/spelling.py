@@ -7,20 +7,10 @@ from inspect import Signature
 from typing import Any, NamedTuple
 
 TOPI: Mapping[str, tuple[str, ...]] = {
-    "x": ("data", "a", "ary", "array", "lhs"),
-    "y": ("rhs", "b"),
-    "t": ("x",),
-    "arrays": ("a_tuple", "tensors"),
-    "tensors": ("xs",),
-    "data": ("Input", "input"),
-    "kernel": ("Filter", "filter"),
-    "scale": ("Scale",),
-    "shift": ("Shift",),
-    "strides": ("stride",),
-    "min": ("a_min",),
-    "max": ("a_max",),
-    "value": ("fill_value",),
-}
+    "x": ("data", "a", "ary", "array", "lhs"), "y": ("rhs", "b"), "t": ("x",), "arrays": ("a_tuple", "tensors"),
+    "tensors": ("xs",), "data": ("Input", "input"), "kernel": ("Filter", "filter"), "scale": ("Scale",),
+    "shift": ("Shift",), "strides": ("stride",), "min": ("a_min",), "max": ("a_max",), "value": ("fill_value",),
+}  # fmt: skip
 
 
 class Difference(NamedTuple):

@@ -14,22 +14,9 @@ from .trace import Trace
 from .trace_text import apply_text
 
 __all__ = [
-    "Answer",
-    "BlockRV",
-    "BlockRef",
-    "ExprRV",
-    "LoopRV",
-    "LoopRef",
-    "Schedule",
-    "ScheduleError",
-    "State",
-    "Step",
-    "StmtSRef",
-    "Trace",
-    "apply_text",
-    "primitive",
-    "query",
-]
+    "Answer", "BlockRV", "BlockRef", "ExprRV", "LoopRV", "LoopRef", "Schedule", "ScheduleError", "State", "Step",
+    "StmtSRef", "Trace", "apply_text", "primitive", "query",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

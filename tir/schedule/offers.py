@@ -35,16 +35,9 @@ _TILES = (4, 8, 16, 32, 64, 2, 3, 5, 6, 7, 14)
 _TILES_OF_TILES = ((4, 16), (2, 16), (4, 8), (2, 8))
 # Of parameters that are numbers, or lists of them: a value to begin with.
 _USUAL: dict[str, Any] = {
-    "tile.factors": [4],
-    "factor_axis": 0,
-    "axis": 0,
-    "factor": 1,
-    "offset": 8,
-    "n": 2,
-    "candidates": [1, 2, 4],
-    "probs": [0.5, 0.25, 0.25],
-    "buf_index_array": [0],
-}
+    "tile.factors": [4], "factor_axis": 0, "axis": 0, "factor": 1, "offset": 8, "n": 2, "candidates": [1, 2, 4],
+    "probs": [0.5, 0.25, 0.25], "buf_index_array": [0],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

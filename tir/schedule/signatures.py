@@ -26,20 +26,8 @@ def shown_annotation(annotation: Any, handle: bool) -> str:
         kind = kind.replace(" | Location", "").replace("LoopRef", "LoopRV | str").replace("BlockRef", "BlockRV | str")
         return " | ".join(dict.fromkeys(kind.split(" | "))) if "[" not in kind else kind
     known = {
-        "int",
-        "str",
-        "bool",
-        "float",
-        "None",
-        "Any",
-        "Expr",
-        "Buffer",
-        "Sequence",
-        "Mapping",
-        "list",
-        "tuple",
-        "dict",
-    }
+        "int", "str", "bool", "float", "None", "Any", "Expr", "Buffer", "Sequence", "Mapping", "list", "tuple", "dict",
+    }  # fmt: skip
     words = set("".join(c if c.isalnum() or c == "_" else " " for c in kind).split())
     return kind if words <= known else "Any"
 

@@ -173,13 +173,8 @@ class _Reader:
 
 
 _KINDS: dict[type, Callable[[_Reader, Any], Any]] = {
-    ast.Constant: _Reader.constant,
-    ast.Name: _Reader.name,
-    ast.List: _Reader.sequence,
-    ast.Tuple: _Reader.sequence,
-    ast.Dict: _Reader.mapping,
-    ast.UnaryOp: _Reader.negative,
-    ast.BinOp: _Reader.arithmetic,
+    ast.Constant: _Reader.constant, ast.Name: _Reader.name, ast.List: _Reader.sequence, ast.Tuple: _Reader.sequence,
+    ast.Dict: _Reader.mapping, ast.UnaryOp: _Reader.negative, ast.BinOp: _Reader.arithmetic,
     ast.Lambda: _Reader.function,
-}
+}  # fmt: skip
 _SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}

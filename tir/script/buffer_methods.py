@@ -13,18 +13,9 @@ from .diagnostics import did_you_mean
 from .frames import BufferSpec, StoreFrame
 
 _FIELDS = (
-    "name",
-    "shape",
-    "dtype",
-    "data",
-    "strides",
-    "elem_offset",
-    "data_alignment",
-    "offset_factor",
-    "axis_separators",
-    "buffer_type",
-    "ndim",
-)
+    "name", "shape", "dtype", "data", "strides", "elem_offset", "data_alignment", "offset_factor", "axis_separators",
+    "buffer_type", "ndim",
+)  # fmt: skip
 
 
 class _Scope(str):
@@ -140,11 +131,6 @@ def view(buffer: Buffer, *shape: Any) -> BufferSpec:
 
 
 _METHODS = {
-    "view": view,
-    "vload": vload,
-    "vstore": vstore,
-    "access_ptr": access_ptr,
-    "offset_of": offset_of,
-    "region": region,
+    "view": view, "vload": vload, "vstore": vstore, "access_ptr": access_ptr, "offset_of": offset_of, "region": region,
     "full_region": Buffer.full_region,
-}
+}  # fmt: skip

@@ -11,25 +11,16 @@ import tokenize
 from collections.abc import Iterator
 
 _ANSI = {
-    "keyword": "\033[1;35m",
-    "name": "\033[36m",
-    "dialect": "\033[34m",
-    "string": "\033[32m",
-    "number": "\033[33m",
-    "comment": "\033[2;3m",
-    "mark": "\033[1;31m",
-}
+    "keyword": "\033[1;35m", "name": "\033[36m", "dialect": "\033[34m", "string": "\033[32m", "number": "\033[33m",
+    "comment": "\033[2;3m", "mark": "\033[1;31m",
+}  # fmt: skip
 _RESET = "\033[0m"
 # Mid-tone colours, legible on white and on black.
 _CSS = {
-    "keyword": "color:#a455c7;font-weight:600",
-    "name": "color:#1b8a9e",
-    "dialect": "color:#4078c8",
-    "string": "color:#3f9142",
-    "number": "color:#b7791f",
-    "comment": "color:#848d97;font-style:italic",
+    "keyword": "color:#a455c7;font-weight:600", "name": "color:#1b8a9e", "dialect": "color:#4078c8",
+    "string": "color:#3f9142", "number": "color:#b7791f", "comment": "color:#848d97;font-style:italic",
     "mark": "color:#d1434b;font-weight:700",
-}
+}  # fmt: skip
 
 
 def show(text: str) -> None:

@@ -18,39 +18,18 @@ from .diagnostics import type_name
 from .values import to_expr
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
 _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
-}
+}  # fmt: skip
 _KINDS: dict[type, Any] = {
-    ast.Eq: _e.EQ,
-    ast.NotEq: _e.NE,
-    ast.Lt: _e.LT,
-    ast.LtE: _e.LE,
-    ast.Gt: _e.GT,
-    ast.GtE: _e.GE,
-}
+    ast.Eq: _e.EQ, ast.NotEq: _e.NE, ast.Lt: _e.LT, ast.LtE: _e.LE, ast.Gt: _e.GT, ast.GtE: _e.GE,
+}  # fmt: skip
 MOST_BITS = 1 << 12  # of an integer that Python computes while a program is read
 MOST_ITEMS = 1 << 20  # that a comprehension runs over, or a repeated sequence holds
 _GROWING = {"Pow": ast.Pow, "LShift": ast.LShift, "Mult": ast.Mult}

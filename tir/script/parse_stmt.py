@@ -381,15 +381,8 @@ def _header(node: ast.stmt) -> ast.AST:
 
 
 _STATEMENTS: dict[type, Callable[[Any, Any], None]] = {
-    ast.Assign: StmtParser._assign,
-    ast.AnnAssign: StmtParser._annotated,
-    ast.AugAssign: StmtParser._augmented,
-    ast.Expr: StmtParser._expression,
-    ast.Assert: StmtParser._assert,
-    ast.Pass: StmtParser._pass,
-    ast.Return: StmtParser._return,
-    ast.If: StmtParser._if,
-    ast.While: StmtParser._while,
-    ast.For: StmtParser._for,
+    ast.Assign: StmtParser._assign, ast.AnnAssign: StmtParser._annotated, ast.AugAssign: StmtParser._augmented,
+    ast.Expr: StmtParser._expression, ast.Assert: StmtParser._assert, ast.Pass: StmtParser._pass,
+    ast.Return: StmtParser._return, ast.If: StmtParser._if, ast.While: StmtParser._while, ast.For: StmtParser._for,
     ast.With: StmtParser._with,
-}
+}  # fmt: skip

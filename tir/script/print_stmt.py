@@ -532,19 +532,9 @@ def _plain_buffer(b: Buffer, param: Var) -> bool:
 
 
 STATEMENTS: Mapping[type, Callable[[Printer, Any, bool], None]] = {
-    s.BufferStore: Printer.store,
-    s.For: Printer.for_,
-    s.While: Printer.while_,
-    s.IfThenElse: Printer.if_,
-    s.SeqStmt: Printer.seq,
-    s.LetStmt: Printer.let,
-    s.AssertStmt: Printer.assert_,
-    s.Evaluate: Printer.evaluate,
-    s.AttrStmt: Printer.attr,
-    s.Allocate: Printer.allocate,
-    s.AllocateConst: Printer.allocate_const,
-    s.DeclBuffer: Printer.decl_buffer,
-    s.BufferRealize: Printer.buffer_realize,
-    s.Block: Printer.bare_block,
+    s.BufferStore: Printer.store, s.For: Printer.for_, s.While: Printer.while_, s.IfThenElse: Printer.if_,
+    s.SeqStmt: Printer.seq, s.LetStmt: Printer.let, s.AssertStmt: Printer.assert_, s.Evaluate: Printer.evaluate,
+    s.AttrStmt: Printer.attr, s.Allocate: Printer.allocate, s.AllocateConst: Printer.allocate_const,
+    s.DeclBuffer: Printer.decl_buffer, s.BufferRealize: Printer.buffer_realize, s.Block: Printer.bare_block,
     s.BlockRealize: Printer.realize,
-}
+}  # fmt: skip

@@ -13,20 +13,9 @@ from .tir_types import DataType
 from .values import dtype_of
 
 __all__ = [
-    "Buffer",
-    "alloc_buffer",
-    "alloc_local",
-    "alloc_shared",
-    "allocate",
-    "allocate_const",
-    "buffer",
-    "buffer_decl",
-    "buffer_store",
-    "decl_buffer",
-    "match_buffer",
-    "realize",
-    "sblock_alloc_buffer",
-]
+    "Buffer", "alloc_buffer", "alloc_local", "alloc_shared", "allocate", "allocate_const", "buffer", "buffer_decl",
+    "buffer_store", "decl_buffer", "match_buffer", "realize", "sblock_alloc_buffer",
+]  # fmt: skip
 
 
 def _shape(shape: Any) -> tuple[Any, ...]:
@@ -73,15 +62,9 @@ class _BufferType:
         if isinstance(elem_offset, int) and (elem_offset, align, offset_factor) == (0, 64, 1):
             elem_offset, align, offset_factor = None, 0, 0  # as older scripts of TVM write all defaults out
         options = {
-            "data": data,
-            "strides": strides,
-            "elem_offset": elem_offset,
-            "scope": scope,
-            "data_alignment": align,
-            "offset_factor": offset_factor,
-            "buffer_type": buffer_type,
-            "axis_separators": axis_separators,
-        }
+            "data": data, "strides": strides, "elem_offset": elem_offset, "scope": scope, "data_alignment": align,
+            "offset_factor": offset_factor, "buffer_type": buffer_type, "axis_separators": axis_separators,
+        }  # fmt: skip
         return _f.BufferSpec("Buffer", _shape(shape), dtype_of(dtype), options)
 
     def __getitem__(self, item: Any) -> _f.BufferSpec:

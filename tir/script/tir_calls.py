@@ -15,25 +15,10 @@ from .tir_types import DataType
 from .values import as_buffer_load, dtype_of, to_expr
 
 __all__ = [
-    "address_of",
-    "assume",
-    "call_cpacked",
-    "call_extern",
-    "call_global",
-    "call_intrin",
-    "call_llvm_intrin",
-    "call_llvm_pure_intrin",
-    "call_packed",
-    "call_pure_extern",
-    "evaluate",
-    "isnullptr",
-    "llvm_lookup_intrinsic_id",
-    "ret",
-    "tensor_map",
-    "tvm_access_ptr",
-    "tvm_tuple",
-    "type_annotation",
-]
+    "address_of", "assume", "call_cpacked", "call_extern", "call_global", "call_intrin", "call_llvm_intrin",
+    "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "evaluate", "isnullptr", "llvm_lookup_intrinsic_id",
+    "ret", "tensor_map", "tvm_access_ptr", "tvm_tuple", "type_annotation",
+]  # fmt: skip
 
 
 def _named_call(op: str, args: tuple[Any, ...], dtype: Any) -> Expr:

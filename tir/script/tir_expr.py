@@ -20,34 +20,10 @@ from .values import range_of as _range_of
 PrimExpr = Expr
 
 __all__ = [
-    "PrimExpr",
-    "Range",
-    "Reduce",
-    "abs",
-    "all",
-    "any",
-    "cast",
-    "ceildiv",
-    "clip",
-    "comm_reducer",
-    "div",
-    "floordiv",
-    "floormod",
-    "if_then_else",
-    "indexdiv",
-    "indexmod",
-    "iter_var",
-    "likely",
-    "max",
-    "min",
-    "pow",
-    "power",
-    "reduce",
-    "reduce_all",
-    "reinterpret",
-    "truncdiv",
-    "truncmod",
-]
+    "PrimExpr", "Range", "Reduce", "abs", "all", "any", "cast", "ceildiv", "clip", "comm_reducer", "div", "floordiv",
+    "floormod", "if_then_else", "indexdiv", "indexmod", "iter_var", "likely", "max", "min", "pow", "power", "reduce",
+    "reduce_all", "reinterpret", "truncdiv", "truncmod",
+]  # fmt: skip
 
 # ---------------------------------------------------------------- arithmetic
 

@@ -15,35 +15,9 @@ from ..expr import Expr
 from .values import dtype_of, to_expr
 
 __all__ = [
-    "Add",
-    "And",
-    "Broadcast",
-    "BufferLoad",
-    "Call",
-    "Cast",
-    "Div",
-    "EQ",
-    "FloorDiv",
-    "FloorMod",
-    "GE",
-    "GT",
-    "LE",
-    "LT",
-    "Let",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
-    "NE",
-    "Not",
-    "Or",
-    "Ramp",
-    "Select",
-    "Shuffle",
-    "Sub",
-    "broadcast",
-    "ramp",
-]
+    "Add", "And", "Broadcast", "BufferLoad", "Call", "Cast", "Div", "EQ", "FloorDiv", "FloorMod", "GE", "GT", "LE",
+    "LT", "Let", "Max", "Min", "Mod", "Mul", "NE", "Not", "Or", "Ramp", "Select", "Shuffle", "Sub", "broadcast", "ramp",
+]  # fmt: skip
 
 
 _EXACT = """The node ``{name}`` of two operands, which are converted to one type; nothing is folded.

@@ -37,38 +37,11 @@ from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 
 __all__ = [
-    "CommReducer",
-    "ComputeOp",
-    "ExternOp",
-    "Operation",
-    "PlaceholderOp",
-    "Reduce",
-    "ScanOp",
-    "Tensor",
-    "TensorIntrinDecl",
-    "TensorLoad",
-    "TensorSlice",
-    "comm_reducer",
-    "compute",
-    "const",
-    "create_prim_func",
-    "create_schedule",
-    "decl_tensor_intrin",
-    "extern",
-    "gradient",
-    "hybrid",
-    "max",
-    "min",
-    "placeholder",
-    "prod",
-    "reduce_axis",
-    "scan",
-    "size_var",
-    "sum",
-    "tag_scope",
-    "thread_axis",
-    "var",
-]
+    "CommReducer", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Reduce", "ScanOp", "Tensor",
+    "TensorIntrinDecl", "TensorLoad", "TensorSlice", "comm_reducer", "compute", "const", "create_prim_func",
+    "create_schedule", "decl_tensor_intrin", "extern", "gradient", "hybrid", "max", "min", "placeholder", "prod",
+    "reduce_axis", "scan", "size_var", "sum", "tag_scope", "thread_axis", "var",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

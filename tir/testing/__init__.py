@@ -14,22 +14,10 @@ from .stages import check_lowering
 from .strategies import programs, schedules
 
 __all__ = [
-    "LOOP_PRIMITIVES",
-    "Attempt",
-    "Case",
-    "assert_allclose",
-    "assert_roundtrip",
-    "assert_same_result",
-    "check_lowering",
-    "check_schedule",
-    "error_bounds",
-    "programs",
-    "random_inputs",
-    "random_program",
-    "random_schedule",
-    "reduce_case",
+    "LOOP_PRIMITIVES", "Attempt", "Case", "assert_allclose", "assert_roundtrip", "assert_same_result", "check_lowering",
+    "check_schedule", "error_bounds", "programs", "random_inputs", "random_program", "random_schedule", "reduce_case",
     "schedules",
-]
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -55,30 +55,10 @@ _LIPSCHITZ = frozenset(("sin", "cos"))  # |f(x + e) - f(x)| <= |e|
 # monotone, or convex: within an interval the most that f differs by is at an end
 _BY_ENDS = frozenset(
     [
-        "exp",
-        "exp2",
-        "exp10",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "expm1",
-        "sqrt",
-        "rsqrt",
-        "sigmoid",
-        "erf",
-        "erfc",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
+        "exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "expm1", "sqrt", "rsqrt", "sigmoid", "erf", "erfc",
+        "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
     ]
-)
+)  # fmt: skip
 _STEPS = frozenset(("floor", "ceil", "trunc", "round", "nearbyint"))
 _ZERO, _ONE = FloatImm(0.0, DType("float64")), FloatImm(1.0, DType("float64"))
 

@@ -283,20 +283,9 @@ def _triangle(b: _Builder) -> bool:
 
 
 STAGES: tuple[Callable[[_Builder], bool], ...] = (
-    _elementwise,
-    _transpose,
-    _reversed,
-    _strided,
-    _stencil,
-    _reduction,
-    _matmul,
-    _predicated,
-    _broadcast,
-    _prefix,
-    _in_place,
-    _shared_loop,
-    _triangle,
-)
+    _elementwise, _transpose, _reversed, _strided, _stencil, _reduction, _matmul, _predicated, _broadcast, _prefix,
+    _in_place, _shared_loop, _triangle,
+)  # fmt: skip
 
 
 def random_text(choice: Choice, max_stages: int = 4) -> str:

@@ -408,18 +408,10 @@ def _tensorize(s: _Scene) -> Arguments:
 
 
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "split": _split,
-    "fuse": _fuse,
-    "reorder": _reorder,
-    "parallel": _one_loop,
-    "vectorize": _one_loop,
-    "unroll": _one_loop,
-    "bind": _bind,
-    "add_unit_loop": _unit,
-    "merge": _merge,
-    "loop_partition": _partition,
+    "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
+    "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
     "annotate": _annotate,
-}
+}  # fmt: skip
 BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
     "compute_at": _block_and_loop,
     "reverse_compute_at": _block_and_loop,

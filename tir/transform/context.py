@@ -14,15 +14,9 @@ from .skip_vectorize import skip_vectorize
 
 # passes that a program does without: it is right, and slower
 OPTIONAL = (
-    "common_subexpr_elim",
-    "inject_double_buffer",
-    "inject_ptx_async_copy",
-    "loop_partition",
-    "remove_no_op",
-    "storage_rewrite",
-    "unroll_loop",
-    "vectorize_loop",
-)
+    "common_subexpr_elim", "inject_double_buffer", "inject_ptx_async_copy", "loop_partition", "remove_no_op",
+    "storage_rewrite", "unroll_loop", "vectorize_loop",
+)  # fmt: skip
 # passes of a phase of TVM's run before the first pass (0), or next to the last of these in the pipeline
 _PHASES = {1: "before:narrow_datatype", 2: "after:unroll_loop", 3: "after:remove_no_op"}
 

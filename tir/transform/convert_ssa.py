@@ -16,13 +16,9 @@ from .passes import func_pass
 
 # what of a definition is evaluated outside of it
 _OUTSIDE: dict[type, tuple[str, ...]] = {
-    For: ("min", "extent"),
-    LetStmt: ("value",),
-    Let: ("value",),
-    Allocate: ("extents", "condition"),
-    AllocateConst: ("extents",),
-    AttrStmt: ("value",),
-}
+    For: ("min", "extent"), LetStmt: ("value",), Let: ("value",), Allocate: ("extents", "condition"),
+    AllocateConst: ("extents",), AttrStmt: ("value",),
+}  # fmt: skip
 
 
 def _defined(item: Any) -> Iterator[Var]:

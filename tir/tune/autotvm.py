@@ -183,13 +183,9 @@ def _log_to_file(path: str | os.PathLike[str]) -> Callable[[Any, list[MeasureInp
             for one, made in zip(inputs, results):
                 seconds = made.costs[0] if made.error_no == 0 else None
                 row = {
-                    "template": one.task.name,
-                    "args": [str(a) for a in one.task.args],
-                    "target": str(one.target),
-                    "config": one.config.wanted,
-                    "seconds": seconds,
-                    "error": made.error_no,
-                }
+                    "template": one.task.name, "args": [str(a) for a in one.task.args], "target": str(one.target),
+                    "config": one.config.wanted, "seconds": seconds, "error": made.error_no,
+                }  # fmt: skip
                 file.write(json.dumps(row) + "\n")
 
     return log

@@ -41,13 +41,9 @@ class DaskRunner:
 
     def measure(self, problem: Problem, jobs: Sequence[Job], best: float = math.inf) -> list[Measurement]:
         about = {
-            "script": problem.mod.script(),
-            "target": problem.spec,
-            "sizes": dict(problem.sizes),
-            "seed": problem.seed,
-            "threads": problem.threads,
-            "cold": problem.cold,
-        }
+            "script": problem.mod.script(), "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed,
+            "threads": problem.threads, "cold": problem.cold,
+        }  # fmt: skip
         futures = [
             self.client.submit(
                 measured_here,

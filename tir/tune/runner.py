@@ -277,13 +277,9 @@ class LocalRunner:
         assert problem is not None
         if child.task is not problem:
             about = {
-                "target": problem.spec,
-                "sizes": dict(problem.sizes),
-                "seed": problem.seed,
-                "folder": self._place(problem),
-                "serial": problem.threads == 1,
-                "cold": problem.cold,
-            }
+                "target": problem.spec, "sizes": dict(problem.sizes), "seed": problem.seed,
+                "folder": self._place(problem), "serial": problem.threads == 1, "cold": problem.cold,
+            }  # fmt: skip
             made = child.request("task", in_order(problem.mod, problem.target), self.reference_timeout, **about)
             self._reference_seconds = made["seconds"]
             child.task = problem

@@ -523,22 +523,12 @@ class Compiler(Values):
 
 
 _STATEMENTS: dict[type, Any] = {
-    S.SeqStmt: Compiler._seq,
-    S.For: Compiler._for,
-    S.While: Compiler._while,
-    S.IfThenElse: Compiler._if,
-    S.LetStmt: Compiler._let,
-    S.AssertStmt: Compiler._assert,
-    S.AttrStmt: Compiler._attr,
-    S.Allocate: Compiler._allocate,
-    S.AllocateConst: Compiler._allocate_const,
-    S.DeclBuffer: Compiler._decl,
-    S.BufferStore: Compiler._store,
-    S.Evaluate: Compiler._evaluate,
-    S.Block: Compiler._unsupported,
-    S.BlockRealize: Compiler._unsupported,
-    S.BufferRealize: Compiler._unsupported,
-}
+    S.SeqStmt: Compiler._seq, S.For: Compiler._for, S.While: Compiler._while, S.IfThenElse: Compiler._if,
+    S.LetStmt: Compiler._let, S.AssertStmt: Compiler._assert, S.AttrStmt: Compiler._attr,
+    S.Allocate: Compiler._allocate, S.AllocateConst: Compiler._allocate_const, S.DeclBuffer: Compiler._decl,
+    S.BufferStore: Compiler._store, S.Evaluate: Compiler._evaluate, S.Block: Compiler._unsupported,
+    S.BlockRealize: Compiler._unsupported, S.BufferRealize: Compiler._unsupported,
+}  # fmt: skip
 
 
 def _is_run(buffer: Buffer, indices: tuple[E.Expr, ...]) -> bool:

@@ -117,18 +117,9 @@ class Traffic:
 
 
 _HEAD = (
-    "line",
-    "access",
-    "memory",
-    "bytes",
-    "requests",
-    "sectors",
-    "passes",
-    "conflicts",
-    "efficiency",
-    "redundant",
+    "line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "redundant",
     "text",
-)
+)  # fmt: skip
 _NUMBERS = (0, *range(3, 10))  # the columns with numbers
 
 

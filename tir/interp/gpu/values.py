@@ -476,18 +476,9 @@ def _truncmod(a: Any, b: Any) -> Any:
 
 
 _PLAIN = {
-    "if_then_else",
-    "likely",
-    "tvm_thread_invariant",
-    "reinterpret",
-    "large_uint_imm",
-    "undef",
-    "vectorlow",
-    "vectorhigh",
-    "vectorcombine",
-    "tvm_warp_activemask",
-    "dp4a",
-}
+    "if_then_else", "likely", "tvm_thread_invariant", "reinterpret", "large_uint_imm", "undef", "vectorlow",
+    "vectorhigh", "vectorcombine", "tvm_warp_activemask", "dp4a",
+}  # fmt: skip
 
 _TABLE: dict[type, Callable[[Any, Any], Value]] = {
     E.IntImm: Values._int, E.FloatImm: Values._float, E.StringImm: Values._string, E.Var: Values._var,

@@ -24,14 +24,8 @@ from .layouts import Arranged, Layout, arranged
 from .windows import dilated, padded, pads_of, window_count
 
 _KERNELS = {
-    "NCW": "OIW",
-    "NWC": "WIO",
-    "NCHW": "OIHW",
-    "NHWC": "HWIO",
-    "HWCN": "HWIO",
-    "NCDHW": "OIDHW",
-    "NDHWC": "DHWIO",
-}
+    "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO",
+}  # fmt: skip
 
 
 def convolution(
