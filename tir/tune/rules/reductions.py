@@ -328,10 +328,10 @@ def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     most = max(1, (registers - 1) // ROWS[0] - 1)  # beside what a row of results takes, and an element of another
     high = max((-(-a.size // -(-a.size // most)) for a in above), default=1)  # equal strips, as few as there can be
     count = SUMS if SUMS * high * ROWS[0] + high < registers else 1
-    most = min(count * lanes, row.size)
-    _, part = sch.split(row.loop, [None, most])
+    size = min(count * lanes, row.size)
+    _, part = sch.split(row.loop, [None, size])
     parts = sch.rfactor(part, -1)
-    sums = _factored(sch, nest.name, sch.get_loops(nest.name)[-1], most, [lanes, quarter_of(lanes)], [parts])
+    sums = _factored(sch, nest.name, sch.get_loops(nest.name)[-1], size, [lanes, quarter_of(lanes)], [parts])
     *outer, result = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the sum of the partial sums
     strips = [sch.split(result, [None, height])]
     strips += [sch.split(outer.pop(), [None, high]) for _ in above]
