@@ -69,6 +69,8 @@ arange: a loop, `for i in range(n)`
 append: memory of a fixed size, `T.alloc_buffer(shape, dtype)`
 load: an element of a buffer, `A[i]`
 store: an element of a buffer, `A[i] = value`
+reduce_axis: `vk = T.axis.reduce(n, k)` in a block; of tensor expressions, te.reduce_axis
+preflattened_buffer: `T.match_buffer(a, shape)` with the shape of the array
 program_id: a loop that sch.bind gives to "blockIdx.x", or `T.launch_thread("blockIdx.x", n)`
 num_programs: the extent of the loop that is bound to "blockIdx.x"
 make_block_ptr: the indices of the tile; sch.cache_read stages what is used again

@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import tir
 from tir import ParseError
 from tir.script import ir as I
 from tir.script import parse
@@ -235,3 +236,30 @@ def test_deep_nesting_is_a_clear_error():
     with pytest.raises(ParseError, match="nested too deeply") as caught:
         parse(HEAD + deep)
     assert max(map(len, str(caught.value).splitlines())) < 200
+
+
+def test_a_size_that_no_shape_has_by_itself():
+    with pytest.raises(
+        tir.WellFormedError, match=r"`n` is not defined here: a shape has it in `n \+ 1` only; make it a param"
+    ):
+        tir.script.parse(
+            "@T.prim_func\ndef f(a: T.handle):\n    n = T.int32()\n    A = T.match_buffer(a, (n + 1, n * 2))\n    A[0, 0] = 1.0\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        (
+            'with T.block([8, 8], "u") as [vi, vj]:',
+            "got [8, 8]; its iterators are made in it: vi = T.axis.spatial(8, i)",
+        ),
+        ('with T.block([8, T.reduce_axis(0, 8)], "u") as [vi, vk]:', "write `vk = T.axis.reduce(n, k)` in a block"),
+        ("T.preflattened_buffer(A, [8])", "write `T.match_buffer(a, shape)` with the shape of the array"),
+    ],
+)
+def test_forms_of_tvm_0_8_say_what_is_written_now(line, says):
+    body = f"    {line}\n" + "        A[0] = 1.0\n" * line.endswith(":")
+    with pytest.raises(tir.ParseError) as caught:
+        tir.script.parse(f'@T.prim_func\ndef f(A: T.Buffer((8,), "float32")):\n{body}')
+    assert says in str(caught.value)

@@ -33,7 +33,7 @@ from ..stmt import (
     While,
     is_long,
 )
-from ..visit import uses_var
+from ..visit import uses_var, vars_in
 from .contents import parts
 from .private_clause import clause_problems
 
@@ -149,6 +149,7 @@ _CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocat
 
 class _Checker:
     def __init__(self) -> None:
+        self.computed: dict[Var, Any] = {}  # variables that are no sizes, and the first size that is computed from each
         self.problems: list[Problem] = []
         self.defined: set[Var] = set()
         self.hidden: dict[Var, str] = {}  # loop variables outside the block being read: name of that block
@@ -176,6 +177,7 @@ class _Checker:
             self.known.add(buffer)
         sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
         self.defined.update(size for size in sizes if isinstance(size, Var))  # one that a shape names first, it defines
+        self.computed = {v: size for size in reversed(sizes) for v in vars_in(size) if v not in self.defined}
         self.expr(func, *sizes)
         if type(func.body) is BlockRealize:
             self.bindings(func.body)
@@ -251,7 +253,13 @@ class _Checker:
         elif var in self.gone:
             self.report(node, f"`{var.name}` is used outside its allocation")
         else:
-            self.report(node, f"variable `{var.name}` is not defined here", var)
+            size = self.computed.get(var)
+            part = (
+                f": a shape has it in `{size!r}` only; make it a parameter, or a size of its own"
+                if size is not None
+                else ""
+            )
+            self.report(node, f"variable `{var.name}` is not defined here{part}", var)
 
     def access(self, buffer: Buffer, indices: Any, node: Any) -> None:
         self.buffer_use(buffer, node)

@@ -220,7 +220,8 @@ def block(name: str = "", no_realize: builtins.bool = False) -> _f.BlockFrame:
     BlockRV(B)
     """
     if not isinstance(name, str):
-        raise TypeError(f"a block's name is a string, got {name!r}")
+        axes = "; its iterators are made in it: vi = T.axis.spatial(8, i)" if isinstance(name, (list, tuple)) else ""
+        raise TypeError(f"a block's name is a string, got {name!r}{axes}")
     return _f.BlockFrame(name, no_realize)
 
 
