@@ -15,6 +15,7 @@ from tir.arith.linear import linear
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
+from tir.node import once
 from tir.records import cached_property
 from tir.transform.layout import dot
 
@@ -23,7 +24,8 @@ from .types import element_type, mangled, memory_element, splat, value_type, vec
 from .vector_loads import Elements, constant_step, part_of, reversed_lanes
 
 
-def element_strides(buffer: Buffer) -> list[Expr | int]:
+@once
+def element_strides(buffer: Buffer) -> Sequence[Expr | int]:
     """The distance in elements between adjacent indices of each axis."""
     if buffer.strides:
         return [s.value if isinstance(s, IntImm) else s for s in buffer.strides]

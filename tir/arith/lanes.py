@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..expr import Add, Broadcast, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Ramp, Sub, cast
+from ..node import once
 from .linear import is_index
 
 
+@once
 def lane_offsets(e: Expr) -> tuple[Expr, tuple[int, ...]] | None:
     """(the first lane of a vector index, how far each lane is from it); None if that is not constant.
 
