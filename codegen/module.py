@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
 from tir.names import near_names
 
-from . import aot, container
+from . import container
 from .calls import Function, HostFunction
 from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimised
+
+if TYPE_CHECKING:
+    from . import aot
 
 __all__ = [
     "Function", "HostFunction", "InterpreterModule", "LLVMModule", "LoadedModule", "Module", "NativeFunction", "Timing",
@@ -352,6 +355,8 @@ class LLVMModule(Module):
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
         :func:`load` reads a library or an object back. Raises ``BuildError`` for another suffix or when linking fails.
         """
+        from . import aot
+
         self.save_functions(self.functions, Path(path), aot.Options.of(header, threads, checks, cmake), levels)
 
     def save_functions(
@@ -363,6 +368,8 @@ class LLVMModule(Module):
         extras: aot.Extras | None = None,
     ) -> None:
         """:meth:`save` with some of the functions, and with ``extras``."""
+        from . import aot
+
         code = aot.code_for(self, levels) if levels else aot.Code.of(self._compiled)
         aot.write(path, functions, code, options, extras)
 
@@ -408,6 +415,8 @@ class LoadedModule(Module):
     def of(file: container.File, path: Path) -> LoadedModule:
         from tir.script import parse_data
         from tir.target import Target
+
+        from . import aot
 
         saved = aot.Saved(file)
         runtime = Runtime(saved, saved, None)
