@@ -57,8 +57,8 @@ _LAZY = {
 }  # fmt: skip
 _BUILDERS = ("__version__", "cast", "const", "decl_buffer")
 _SUBMODULES = (
-    "ir_builder", "te", "ops", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "interp",
-    "intrin", "library", "torch", "jax", "testing", "tune", "op", "visit",
+    "ir_builder", "te", "ops", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "cost",
+    "interp", "intrin", "library", "torch", "jax", "testing", "tune", "op", "visit",
 )  # fmt: skip
 
 # what builds expressions in the dialect builds them outside of it too, under the same name: tir.exp, tir.if_then_else

@@ -17,7 +17,7 @@ import numpy as np
 
 import tir
 from tir import testing
-from tir.analysis import Machine
+from tir.cost import Machine
 
 # the core that counts are made for, so that they are the same on every machine
 TARGET = "llvm -l1_bytes=49152 -l2_bytes=1048576 -l3_bytes=16777216 -vector_width=512"

@@ -8,11 +8,11 @@ import tir
 from tests.fuzz.kernel_programs import FAMILIES, family_program
 from tests.te_programs import PROGRAMS
 from tir import te
-from tir.analysis import Machine, footprint
 from tir.analysis.block_regions import block_access_region
 from tir.analysis.effects import effects
 from tir.analysis.index import index_of
 from tir.analysis.simple_blocks import is_simple_block
+from tir.cost import Machine, footprint
 from tir.function import IRModule
 from tir.ops.classes import block_pattern, pattern
 

@@ -7,7 +7,7 @@ import pytest
 import tir
 from tests.fuzz.kernel_programs import family_program
 from tir import te
-from tir.analysis.footprint import traffic
+from tir.cost.footprint import traffic
 from tir.library import rows
 from tir.tune import Env
 from tir.tune.machine import measured

@@ -8,7 +8,7 @@ import pytest
 
 import tir
 from tir import te
-from tir.analysis.footprint import operations
+from tir.cost.footprint import operations
 from tir.testing import assert_same_result
 from tir.tune import space
 from tir.tune.space import Env, rule

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analysis.footprint import operations
-from ..analysis.footprint_table import Machine
 from ..buffer import Buffer
+from ..cost.footprint import operations
+from ..cost.footprint_table import Machine
 from ..display import FAINT, YES, html_table, svg_box, svg_figure, svg_text, text_table
 from ..errors import RunError
 from ..expr import BufferLoad, Call, StringImm, Var, const

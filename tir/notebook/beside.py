@@ -6,8 +6,8 @@ import html
 from collections.abc import Callable
 
 from ..analysis.effects import effects
-from ..analysis.footprint import footprint
 from ..analysis.index import BlockRef, LoopRef
+from ..cost.footprint import footprint
 from ..errors import ScheduleError
 from ..levels import is_shared
 from ..schedule.state import State, place_name

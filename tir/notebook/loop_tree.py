@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import log2
 
-from ..analysis.footprint import footprint
-from ..analysis.footprint_table import COLOURS, Level, number
 from ..analysis.index import BlockRef, LoopRef
+from ..cost.footprint import footprint
+from ..cost.footprint_table import COLOURS, Level, number
 from ..display import FAINT, YES, svg_box, svg_figure, svg_text, text_table
 from ..expr import IntImm, Var
 from ..render import short_text

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..analysis.effects import effects
-from ..analysis.footprint import footprint
-from ..analysis.footprint_table import number
+from ..cost.footprint import footprint
+from ..cost.footprint_table import number
 from ..display import duration
 from ..errors import RunError, TirError
 from ..expr import IntImm

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..aliases import with_own_memory
-from ..analysis.footprint import footprint
-from ..analysis.footprint_table import Footprint, Machine
 from ..checked import checked
+from ..cost.footprint import footprint
+from ..cost.footprint_table import Footprint, Machine
 from ..errors import ScheduleError
 from ..function import IRModule, PrimFunc
 from ..target import Target

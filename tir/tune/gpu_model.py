@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.footprint import operations
 from ..analysis.kernels import is_launch
 from ..arith.pointwise import Unsupported, compile_numpy
+from ..cost.footprint import operations
 from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
 from ..interp.gpu.counts import SECTOR, bank_passes, sectors

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.footprint_table import Machine
+from ..cost.footprint_table import Machine
 from ..target import Target
 from .record import digest
 

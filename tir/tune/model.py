@@ -14,13 +14,13 @@ from itertools import takewhile
 from math import gcd, inf, prod
 from typing import Any
 
-from ..analysis.footprint import operations, traffic
-from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
 from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
+from ..cost.footprint import operations, traffic
+from ..cost.footprint_table import Machine
 from ..display import duration
 from ..expr import Add, BufferLoad, Call, Expr, IntImm, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from .. import extension
 from ..amx import tiles_allowed
 from ..analysis.contents import members_of, trimmed
-from ..analysis.footprint_table import Machine
 from ..analysis.index import index_of
+from ..cost.footprint_table import Machine
 from ..errors import InternalError, ScheduleError, refusal
 from ..records import cached_property
 from ..recursion import with_recursion_limit

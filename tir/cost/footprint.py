@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from ..analysis.effects import effects
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, key, linear
 from ..arith.regions import Box, relax
@@ -23,7 +24,6 @@ from ..op import effect_of
 from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import has_load, substitute, uses_var, walk
-from .effects import effects
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
 LINE = 64  # bytes of a cache line

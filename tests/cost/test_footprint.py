@@ -9,9 +9,9 @@ import pytest
 
 import tir
 from tests.hand_schedules.elementwise import schedule_blur
-from tir.analysis import Footprint, Machine, footprint
-from tir.analysis.footprint import traffic
-from tir.analysis.footprint_table import roofline_figure
+from tir.cost import Footprint, Machine, footprint
+from tir.cost.footprint import traffic
+from tir.cost.footprint_table import roofline_figure
 from tir.library.elementwise import blur
 from tir.script import parse
 from tir.script import tir as T
