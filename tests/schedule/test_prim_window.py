@@ -373,3 +373,17 @@ def main(A: T.Buffer((32,), "float32"), C: T.Buffer((8,), "float32")):
 """)
     assert len(sch.cache_index("C", "global", 1)) == 2
     same(sch)
+
+
+def test_a_buffer_that_a_call_updates_is_not_copied_for_its_reads():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")):
+    for i, j in T.grid(4, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj], B[vi])
+            T.writes(B[vi])
+            T.evaluate(T.atomic_add(T.address_of(B[vi]), A[vi, vj], dtype="int32"))
+""")
+    refused(lambda: sch.read_at("i", "B", "B", "global"), "stores to B and then reads it")

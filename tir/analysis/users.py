@@ -197,10 +197,12 @@ def regions_of(refs: Iterable[BufferRegion], buffer: Buffer) -> list[BufferRegio
 
 def reads_own_writes(block: Block, buffer: Buffer) -> bool:
     """Whether an execution of ``block`` may read an element of ``buffer`` after it has stored to it: a copy made before
-    would be stale."""
+    would be stale. A call that stores through a pointer, such as ``T.atomic_add``, has no read apart from its store."""
     found, again = effects(block.body).of(buffer), contains(While, block.body)
     return any(
-        a.write and not b.write and (n < m or again or any(f[0] is g[0] for f, g in zip(a.loops, b.loops)))
+        a.write
+        and not b.write
+        and (n < m or again or a.through is not None or any(f[0] is g[0] for f, g in zip(a.loops, b.loops)))
         for n, a in enumerate(found)
         for m, b in enumerate(found)
     )
