@@ -1,4 +1,4 @@
-"""The peak of this machine: FMA rate of one core, the rates of its caches and memory. Measured, with kernels compiled here."""
+"""The peak of this machine: FMA rate and latency of one core, the rates of its caches and memory. Measured, with kernels compiled here."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class FmaPeak:
     """One core running full-width multiply-adds on random data, for a given time.
 
     ``dtype``: float32, float64, bfloat16 (vdpbf16ps, two products a lane), int8 (vpdpbusd, four), "bfloat16 tiles" and
-    "int8 tiles" (AMX). Raises ``BuildError`` where this CPU has no such instruction.
+    "int8 tiles" (AMX). Raises ``BuildError`` where this CPU has no such instruction. ``chains`` independent sums, where it is not tiles.
     """
 
-    def __init__(self, dtype: str = "float32"):
+    def __init__(self, dtype: str = "float32", chains: int = _CHAINS):
         import numpy as np
 
         on = machine()
@@ -51,8 +51,8 @@ class FmaPeak:
         else:
             element, bits, products, instruction, _ = _KINDS[dtype]
             lanes = on.width // bits
-            kernel = _fma_kernel(on, element, lanes, instruction)
-            self._operations = 2.0 * lanes * products * _CHAINS
+            kernel = _fma_kernel(on, element, lanes, instruction, chains)
+            self._operations = 2.0 * lanes * products * chains
         self._loaded = Loaded(object_code(kernel, on))
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(self._loaded.function("fma_peak"))
         # not zeros, which use less power and so run at a higher clock; |x| < 1 keeps the sums finite
@@ -79,7 +79,20 @@ def measure_fma_peak(dtype: str = "float32", seconds: float = 0.2) -> float:
 
     ``dtype``: as for :class:`FmaPeak`. The best of many short runs, so that other load disturbs little.
     """
-    peak = FmaPeak(dtype)
+    return _best(FmaPeak(dtype), seconds)
+
+
+@functools.cache
+def measure_fma_latency(seconds: float = 0.2) -> float:
+    """Seconds until the result of a full-width multiply-add of float32 can be used.
+
+    >>> 1e-11 < measure_fma_latency(0.01) < 1e-6
+    True
+    """
+    return 2 * (machine().width // 32) / _best(FmaPeak(chains=1), seconds) * 1e-9
+
+
+def _best(peak: FmaPeak, seconds: float) -> float:
     best, stop = 0.0, time.perf_counter() + seconds
     while True:
         best = max(best, peak.rate(0.001))
@@ -87,7 +100,7 @@ def measure_fma_peak(dtype: str = "float32", seconds: float = 0.2) -> float:
             return best
 
 
-def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str) -> str:
+def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str, chains: int) -> str:
     """A loop of independent chains acc[k] = acc[k] * x + y (or acc[k] += x . y), all in registers."""
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
     out = FunctionText(text, "fma_peak", "void", ["i64 %count", "ptr %data"])
@@ -96,8 +109,8 @@ def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str) -> str:
     x = out.value(f"load {type_}, ptr %data, align 8")
     before = out.block
     out.start("loop")
-    counter, accumulators = out.fresh(), [out.fresh() for _ in range(_CHAINS)]
-    places = [out.placeholder() for _ in range(_CHAINS + 1)]
+    counter, accumulators = out.fresh(), [out.fresh() for _ in range(chains)]
+    places = [out.placeholder() for _ in range(chains + 1)]
     if instruction:
         part = {"float": "i16", "i32": "i32"}[element]
         operand = vector(part, lanes * (2 if part == "i16" else 1))

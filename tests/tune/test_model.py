@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tir
@@ -216,3 +218,40 @@ def test_absolute_differences_of_bytes_summed_along_a_row_take_fewer_operations(
         func = te.create_prim_func([x, w, te.compute((64, 64), lambda i, j: te.sum(term(i, j), axis=k))])
         cores.append(predict(func, "llvm -num-cores=1 -vector_width=512").terms["core"])
     assert cores[0] < 0.7 * cores[1]
+
+
+def test_a_core_that_does_vectors_in_parts_is_slower_on_whole_ones_alone(monkeypatch: pytest.MonkeyPatch):
+    env, before = Env.of(FIXED.format(1)), {}
+    halves = replace(env.machine, peak=env.machine.peak / 2)
+
+    def vectors(lanes: int) -> tir.Schedule:
+        x = te.placeholder((4096,), name="x")
+        sch = tir.Schedule(te.create_prim_func([x, te.compute((4096,), lambda i: x[i] * x[i] + x[i], name="y")]))
+        sch.vectorize(sch.split(sch.get_loops("y")[0], [None, lanes])[1])
+        return sch
+
+    before = {n: core(vectors(n), env) for n in (8, 16)}
+    monkeypatch.setattr("tir.tune.model.measured", lambda _: halves)
+    assert core(vectors(16), env) == pytest.approx(2 * before[16]) and core(vectors(8), env) == pytest.approx(before[8])
+
+
+def core(sch: tir.Schedule, env: Env) -> float:
+    found = predict(sch, env)
+    assert found is not None
+    return found.terms["core"]
+
+
+def test_what_is_in_one_loop_is_divided_and_multiplied_at_once():
+    x = te.placeholder((4096,), name="x")
+    power = te.compute((4096,), lambda i: x[i] * x[i] * x[i] * x[i] * x[i] * x[i] * x[i] * x[i], name="power")
+    func = te.create_prim_func([x, te.compute((4096,), lambda i: power[i] / 9.0, name="y")])
+    sch, apart = tir.Schedule(func), tir.Schedule(func)
+    for one in (sch, apart):
+        outer, lanes = one.split(one.get_loops("y")[0], [None, 16])
+        one.vectorize(lanes)
+        if one is sch:
+            sch.compute_at("power", outer)
+        else:
+            apart.split(apart.get_loops("power")[0], [None, 16])
+        one.vectorize(one.get_loops("power")[-1])
+    assert core(sch, Env.of(FIXED.format(1))) < core(apart, Env.of(FIXED.format(1))) / 1.5

@@ -21,7 +21,7 @@ COLOURS["compute"] = "#54a24b"
 @dataclass(frozen=True)
 class Machine:
     """The limits of one core: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a
-    second.
+    second; ``latency`` is the seconds until the result of a multiply-add can be used.
 
     ``bandwidth`` has the rates of L1, L2, L3 and memory.
     """
@@ -29,11 +29,12 @@ class Machine:
     sizes: Mapping[str, int]
     peak: float
     bandwidth: Mapping[str, float]
+    latency: float = 4 / 3e9
 
     @staticmethod
     def of(target: Any = None) -> Machine:
         """Sizes of ``target`` (attributes ``l1_bytes``, ``l2_bytes``, ``l3_bytes``, default: this machine's); rates of
-        a core at 3 GHz with two vector units: measure yours if it matters (``codegen.machine_peak``)."""
+        a core at 3 GHz with two vector units, whose results take four cycles: measure yours if it matters (``codegen.machine_peak``)."""
         where = Target.of(target)
         vectors = where.vectors
         bits = vectors.bits

@@ -84,7 +84,9 @@ def _instructions_of(store: BufferStore, moving: Set[Var]) -> int:
     loads = [n for n in made.values() if isinstance(n, BufferLoad)]
     moved = [n for n in (store, *loads) if not moving or any(uses_var(i, moving) for i in n.indices)]
     addresses = {key(a.address): _address(a, moving) for a in map(_access, moved)}
-    operations = sum(_instructions(n) for n in made.values() if not isinstance(n, BufferLoad))
+    operations = sum(
+        _instructions(n) for n in made.values() if not isinstance(n, BufferLoad) and (not moving or uses_var(n, moving))
+    )
     return operations + sum(STORED if n is store else 1 for n in moved) + sum(addresses.values())
 
 
@@ -170,7 +172,8 @@ def _access(item: BufferStore | BufferLoad) -> Access:
 def _is_free(store: BufferStore, var: Var, inside: Sequence[BufferStore], group: int) -> bool:
     """Whether the iterations of a loop of ``var`` store neighbours that none of them reads elsewhere, or update one integer."""
     step = _access(store).stride(var)
-    if has_load(*(i for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices)):
+    indices = [i for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices]
+    if any(has_load(i) and uses_var(i, var) for i in indices):
         return False
     if any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(store)) and any(
         isinstance(n, Call) and n.op == "if_then_else" for n in walk(store.value)

@@ -1,4 +1,4 @@
-"""This machine: its key in records, and its rates, measured once: multiply-adds, and reading from each level of memory."""
+"""This machine: its key in records, and its rates, measured once: multiply-adds, how long one takes, and reading from each level of memory."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def measured(target: Target) -> Machine:
         target.limit(name) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "vector_width")
     ):
         return usual
-    from codegen.machine_peak import measure_fma_peak
+    from codegen.machine_peak import measure_fma_latency, measure_fma_peak
 
     peak = _kept("peak", usual, lambda: measure_fma_peak("float32", 0.03) * 1e9)
-    return replace(usual, peak=peak, bandwidth=_Rates(usual))
+    latency = _kept("latency", usual, lambda: measure_fma_latency(0.03))
+    return replace(usual, peak=peak, latency=latency, bandwidth=_Rates(usual))
 
 
 class _Rates(Mapping[str, float]):

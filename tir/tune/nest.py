@@ -454,7 +454,8 @@ def cost(item: Any) -> int:
 def own_cost(item: Any) -> int:
     """As :func:`cost`, without its operands."""
     if isinstance(item, Call) and item.op not in NO_FUNCTIONS:
-        return 20 if effect_of(item) == "pure" and item.dtype.is_float else 2
+        each = 40 if item.op == "pow" else 20  # of a logarithm, and its exponential
+        return each if effect_of(item) == "pure" and item.dtype.is_float else 2
     return 8 if isinstance(item, Div) else int(isinstance(item, (BufferLoad, BufferStore)) or _is_arithmetic(item))
 
 

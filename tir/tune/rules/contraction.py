@@ -22,7 +22,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
-from ..model import CLOSE, tile_cost
+from ..core import CLOSE, tile_cost
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..turning import turn_panels

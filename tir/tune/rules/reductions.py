@@ -9,7 +9,7 @@ from ...analysis.reductions import SUM
 from ...arith.linear import key
 from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
-from ..model import CLOSE
+from ..core import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, loop_of, usual, volume
 from ..space import Env, accepted, choose, rule
 from ..straighten import straighten

@@ -11,7 +11,7 @@ from math import prod
 
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var
-from ..model import CLOSE
+from ..core import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
 from .contraction import Contraction, epilogue
