@@ -47,10 +47,10 @@ def _of(made: Callable[..., te.Tensor], *shapes: tuple[int, ...], dtypes: tuple[
 
 
 PROGRAMS: dict[str, Callable[[], tir.PrimFunc]] = {
-    "gemm 384": lambda: PLAIN["gemm"](384, 384, 384),
+    "gemm 36x500x300": lambda: PLAIN["gemm"](36, 500, 300),
     "gemm 1000x120x333": lambda: PLAIN["gemm"](1000, 120, 333),
     "thin 8x1024x2048": lambda: PLAIN["gemm"](8, 1024, 2048),
-    "transposed 300x500x400": lambda: PLAIN["gemm transposed A"](300, 500, 400),
+    "transposed 50x40x2000": lambda: PLAIN["gemm transposed A"](50, 40, 2000),
     "conv2d_nhwc 28x64x64x3": lambda: PLAIN["conv2d_nhwc"](1, 28, 64, 64, 3, 1),
     "conv2d_nhwc 56x32x64x3 by 2": lambda: PLAIN["conv2d_nhwc"](1, 56, 32, 64, 3, 2),
     "conv2d_nchw 14x128x64x3": lambda: PLAIN["conv2d_nchw"](1, 14, 128, 64, 3, 1),
@@ -68,7 +68,7 @@ PROGRAMS: dict[str, Callable[[], tir.PrimFunc]] = {
         lambda x, at: ops.take(x, at, axis=1), (256, 1024), (512,), dtypes=("float32", "int32")
     ),
     "sum of rows at places": lambda: _bags(),
-    "blur 256x256": lambda: PLAIN["blur"](256, 256),
+    "blur 1000x1500": lambda: PLAIN["blur"](1000, 1500),
     "transpose 500x300": lambda: PLAIN["transpose"](500, 300),
     "row_sum 500x300": lambda: PLAIN["row_sum"](500, 300),
 }
