@@ -271,6 +271,18 @@ def test_pixels_that_few_channels_use_are_not_gathered():
     assert len(sch.get(sch.get_block("C_update")).iter_vars) == 7
 
 
+@pytest.mark.parametrize(("each", "lanes"), [(24, 8), (20, 4), (12, 12), (32, 16)])
+def test_panels_end_where_a_group_of_a_convolution_ends(each: int, lanes: int):
+    x, w = te.placeholder((1, 5, 6, 2 * each), name="x"), te.placeholder((3, 3, each, 2 * each), name="w")
+    func = te.create_prim_func(
+        [x, w, tir.ops.nn.conv2d(x, w, 1, 1, data_layout="NHWC", kernel_layout="HWIO", groups=2)]
+    )
+    sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
+    assert kinds(sch, "conv2d_update")[-1] == "vectorized"
+    assert sch.get(sch.get_loops("conv2d_update")[-1]).extent == lanes
+    same(func)
+
+
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_the_groups_of_a_convolution_are_an_axis_of_products(layout: str):
     shapes = {"NCHW": ((1, 6, 5, 9), (8, 3, 2, 3)), "NHWC": ((1, 5, 9, 6), (2, 3, 3, 8))}[layout]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from ...analysis.reductions import Update
@@ -104,6 +104,12 @@ class Contraction:
         return sorted(self.nest.reduce, key=lambda a: (a.size > 1, -abs(self.other.stride(a.var) or 0)))
 
     @property
+    def is_of_digits(self) -> bool:
+        """Whether the lanes lie in one dimension of the result with another axis, as those of one group of a convolution: no panel is longer than the lane axis."""
+        along = [i for i in self.nest.stores[0].indices if uses_var(i, self.lane.var)]
+        return any(uses_var(i, a.var) for i in along for a in self.nest.spatial if a is not self.lane)
+
+    @property
     def element(self) -> int:
         """Bytes of an element of the panels."""
         return self.panel.buffer.dtype.bytes
@@ -192,9 +198,11 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
         found.lane.size * 2 <= lanes or not found.is_packable
     ):  # half of a padded vector would be empty, or none can be padded
         lanes = min(lanes, found.lane.size)
-    made = [
-        Tiling.of(found, vectors, lanes, env) for vectors in (1, 2, 3, 4) if (vectors - 1) * lanes < found.lane.size
-    ]
+    counts = [n for n in (1, 2, 3, 4) if (n - 1) * lanes < found.lane.size]
+    if found.is_of_digits and found.lane.size % lanes:
+        lanes = gcd(lanes, found.lane.size)
+        counts = [n for n in counts if found.lane.size % (n * lanes) == 0]
+    made = [Tiling.of(found, vectors, lanes, env) for vectors in counts]
     ordered = sorted((t for t in made if t is not None), key=lambda t: t.cost)
     return [fork for t in ordered for fork in t.forks(sch)]
 
