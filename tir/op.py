@@ -355,7 +355,7 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
     ),
     "ptx_cp_async_bulk_tensor_store": {0: _WRITTEN, 1: replace(_READ, offset=2)},
     "ptx_wgmma": {4: Pointer("rw", offset=5, ordered=True), 6: replace(_READ, offset=7), 12: replace(_READ, offset=13)},
-    "atomic_add": {0: Pointer("rw", bytes=1)},  # within one element, whatever its type
+    "atomic_add": {0: Pointer("rw", bytes=1, each_thread=True)},  # within one element, whatever its type
     "ptx_ldmatrix": {3: Pointer("w", offset=4), 5: Pointer("r", offset=6, bytes=16)},
     "ptx_mma": {6: Pointer("r", offset=7), 8: Pointer("r", offset=9), 10: Pointer("rw", offset=11)},
     "mma_store": {2: Pointer("w", rows=(0,), columns=(1,), stride=5), 3: Pointer("r", offset=4)},

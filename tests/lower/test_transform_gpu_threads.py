@@ -440,3 +440,27 @@ def test_what_no_loop_is_bound_of_is_a_kernel_of_one_thread(text, target):
     if text is ATOMIC:
         sums = np.bincount(a & 7, weights=a).astype("int64") + 2**31 - 1
         np.testing.assert_array_equal(expected, sums.astype("int32"))
+
+
+@pytest.mark.parametrize("place", ["T.address_of(H[A[vi, vj] & 3])", "H.data", 'H.access_ptr("rw", offset=vj % 4)'])
+def test_an_update_outside_of_thread_loops_is_made_by_one_thread(place):
+    program = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((5, 5), "int32"), H: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    for b in T.thread_binding(1, "blockIdx.x"):
+        for i, j in T.grid(5, 5):
+            with T.block("H"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(A[vi, vj], H[0:4])
+                T.writes(H[0:4])
+                T.evaluate(T.atomic_add({place}, A[vi, vj], dtype="int32"))
+        for t in T.thread_binding(32, "threadIdx.x"):
+            with T.block("O"):
+                v = T.axis.spatial(4, t)
+                T.where(t < 4)
+                O[v] = H[v]
+""")
+    a, results = np.arange(25, dtype="int32").reshape(5, 5), np.zeros((2, 2, 4), "int32")
+    for target, (h, o) in zip(("interpreter", "cuda-sim"), results):
+        tir.build(program, target)(a, h, o)
+    np.testing.assert_array_equal(*results)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.effects import effects
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import EQ, TRUE, BufferLoad, Expr, Var, all_of, const, is_const, max_
+from ..expr import EQ, TRUE, BufferLoad, Call, Expr, Var, all_of, const, is_const, max_
 from ..function import PrimFunc
 from ..levels import GLOBAL, LOCAL, ends_with_launch, is_private, is_shared, is_thread_axis
 from ..names import unique_name
-from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
+from ..op import OPS
+from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, LetStmt, Stmt
 from ..visit import free_vars, rewrite, substitute, walk
 from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
@@ -73,15 +75,15 @@ class _Kernel:
 
     def _idle(self, s: Any, under: frozenset[str]) -> frozenset[str]:
         """The axes of which one thread is enough for all that ``s`` does: for its stores, each to memory that threads share."""
-        if isinstance(s, BufferStore):
-            scope = s.buffer.scope
+        if isinstance(s, BufferStore) or _updates(s):
+            scopes = [s.buffer.scope] if isinstance(s, BufferStore) else [e.buffer.scope for e in effects(s) if e.write]
             return frozenset(
                 axis
                 for axis, loop in self.first.items()
-                if not is_private(scope)
+                if not any(map(is_private, scopes))
                 and axis not in under
                 and not is_const(loop.extent, 1)
-                and (is_thread_axis(axis) or not is_shared(scope))
+                and (is_thread_axis(axis) or not any(map(is_shared, scopes)))
             )
         if is_thread_loop(s):
             under |= {s.thread}
@@ -102,10 +104,16 @@ class _Kernel:
         return body
 
 
+def _updates(s: Any) -> bool:
+    """Whether ``s`` is a call by which each thread changes an element, such as ``T.atomic_add``."""
+    op = OPS.get(s.value.op) if isinstance(s, Evaluate) and isinstance(s.value, Call) else None
+    return op is not None and any(p.mode == "rw" and p.each_thread for _, p in op.pointers)
+
+
 def _evaluates_shared_memory(s: Any) -> bool:
-    """Whether ``s`` is a store, or evaluates an expression that loads from memory that threads share."""
-    if isinstance(s, Block):
-        return False
+    """Whether ``s`` is a store or an update, or evaluates an expression that loads from memory that threads share."""
+    if isinstance(s, Block) or _updates(s):
+        return not isinstance(s, Block)
     loads = (n for c in s.children() if isinstance(c, Expr) for n in walk(c) if isinstance(n, BufferLoad))
     return isinstance(s, BufferStore) or any(not is_private(n.buffer.scope) for n in loads)
 
