@@ -393,6 +393,9 @@ for include_self in (False, True):
     case("scatter_reduce.two", f(4, 5), 1, ids([0, 0], [1, 3]), f(2, 2), "mean", include_self=include_self)
 case("scatter_reduce.two", i(4, 5), 1, ids([0, 0], [1, 3]), i(2, 2), "mean")
 case("index_add", f(4, 5), 1, ids(0, 0, 3), f(4, 3), alpha=2)
+case("index_add", i(5, low=0, dtype=U8), 0, ids(0, 0, 3), i(3, low=0, dtype=U8), alpha=-1)
+case("eq.Scalar", i(40, low=250, high=256, dtype=U8), -1)
+case("meshgrid", [f(3)])
 for how in ("prod", "mean", "amax", "amin"):
     for counts in (True, False):
         case("index_reduce", f(5, 3), 0, ids(0, 2, 2, 4), f(4, 3), how, include_self=counts)
@@ -434,6 +437,7 @@ case("addmm", f(5), f(3, 4), f(4, 5))
 case("addmm", f(3, 5), f(3, 4), f(4, 5), beta=0.5, alpha=2)
 case("baddbmm", f(2, 3, 5), f(2, 3, 4), f(2, 4, 5), alpha=0.5)
 case("einsum", "bij,bjk->bik", [f(2, 3, 4), f(2, 4, 5)])
+case("einsum", "ij->j", [i(5, 3, low=90, high=250, dtype=U8)])
 IMAGE = f(2, 4, 7, 6)
 for options in (
     {},

@@ -96,7 +96,7 @@ def _trilinear(
 
 @row("einsum")
 def _einsum(c: Call, equation: str, tensors: Sequence[Value], path: Any = None) -> Any:
-    return c.op("einsum", equation.replace(" ", ""), *tensors)
+    return c.op("einsum", equation.replace(" ", ""), *(c.operand(each, c.dtype) for each in tensors))
 
 
 # ---------------------------------------------------------------- windows

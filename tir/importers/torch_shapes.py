@@ -598,4 +598,4 @@ def _random(c: Call, **given: Any) -> Any:
 
 @row("meshgrid")
 def _meshgrid(c: Call, tensors: Sequence[Value], indexing: str = "ij") -> Any:
-    return c.op("meshgrid", *tensors, indexing=indexing)
+    return tuple(tensors) if len(tensors) == 1 else c.op("meshgrid", *tensors, indexing=indexing)

@@ -19,7 +19,7 @@ from ..dtype import DType
 from ..extension import load_files
 from ..graph import Builder, Value
 from ..graph.sizes import Size, is_fixed
-from ..interp.numbers import array_dtype
+from ..interp.numbers import array_dtype, wrap
 from ..names import did_you_mean
 from ..ops.promotion import wide
 from .making import NO_ROW, Making, Unsupported
@@ -127,11 +127,11 @@ class Call(Making):
         return type_named(self.results[0].dtype)
 
     def operand(self, x: Operand, dtype: DType) -> Operand:
-        """A tensor converted to a type, or a number that is one of the type."""
+        """A tensor converted to a type, or a number that is one of the type; integers wrap."""
         x = self.numbers(x) if isinstance(x, Size) else x
         if isinstance(x, Value):
             return x if x.dtype == dtype else self.op("astype", x, dtype)
-        return float(x) if dtype.is_float else bool(x) if dtype.is_bool else int(x)
+        return float(x) if dtype.is_float else bool(x) if dtype.is_bool else wrap(int(x), dtype)
 
     def tensor(self, x: Operand, dtype: DType | None = None) -> Value:
         """The same, a number as a constant of rank 0."""
