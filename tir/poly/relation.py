@@ -411,7 +411,7 @@ class Relation(_Points):
 
 def everything(source: Relation, target: Relation) -> Relation:
     """All pairs of points of the spaces in which the sources of two relations lie."""
-    spaces = (r._isl.get_space().domain() for r in (source, target))
+    spaces = (r._isl.get_space().domain().drop_all_params() for r in (source, target))
     space = _isl().Space.map_from_domain_and_range(*spaces)
     return Relation(_isl().Map.universe(space))
 
