@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import Counter
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def program(seed: int) -> str:
     def draw(choices: list) -> str:
         return r.choice(choices) if r.random() < wild else choices[0]
 
-    shared = r.random() < 0.8
+    shared, wide = r.random() < 0.8, r.random() < 0.5
     indent = "        " if shared else "    "
     lines = [HEAD.strip("\n")] + (["    for h in " + draw(RANGES[:6]) + ":"] if shared else [])
 
@@ -55,9 +56,12 @@ def program(seed: int) -> str:
         said = (around, place) if shared else (around.replace("h + 1", "4"), place.replace("h", "2"))
         text = [f"for {var} in {said[0]}:", f'    with T.block("{name}"):']
         text += [f"        v = T.axis.spatial(24, {said[1].format(v=var)})"]
-        text += [f"        w = T.axis.spatial(24, {'h' if shared else '0'})"] if name == "C" else []
+        text += [f"        w = T.axis.spatial(24, {'h' if shared else '0'})"] if name == "C" and wide else []
         text += ["        T.where(n > 1)"] if r.random() < wild / 4 else []
-        text += ["        " + body, *(f"    {line}" for line in more.splitlines())]
+        text += [
+            "        " + (body if wide else body.replace("w", "v")),
+            *(f"    {line}" for line in more.splitlines()),
+        ]
         lines.extend(indent + line for line in text)
 
     count, at = draw(RANGES), draw(PLACES)
@@ -76,18 +80,21 @@ def program(seed: int) -> str:
     return "\n".join(lines)
 
 
-def judged(seed: int) -> int:
-    """How many moves of the program of ``seed`` the syntactic test accepts; fails if one changes what it computes."""
+MOVES = {"compute_at": ("B", "j"), "reverse_compute_at": ("C", "i")}
+
+
+def judged(seed: int) -> Counter[str]:
+    """The moves of the program of ``seed`` that the syntactic tests accept; fails if one changes what it computes."""
     text = program(seed)
-    accepted = 0
-    for step in (lambda s: s.compute_at("B", "j"), lambda s: s.reverse_compute_at("C", "i")):
+    accepted: Counter[str] = Counter()
+    for step, places in MOVES.items():
         sch = schedule(text)
         with recorded() as questions, tiers(only=[Tier.SIMPLE_BLOCK, Tier.ITERATOR_MAP]):
             try:
-                step(sch)
+                getattr(sch, step)(*places)
             except ScheduleError:
                 continue
-        accepted += 1
+        accepted[step] += 1
         for question in questions:
             agreed(question)
         for n in (0, 1, 3):
@@ -101,9 +108,10 @@ def judged(seed: int) -> int:
 
 
 def test_what_the_form_shows_no_exact_set_refutes():
-    assert sum(map(judged, range(150))) > 20
+    accepted = sum(map(judged, range(150)), Counter())
+    assert all(accepted[step] > 20 for step in MOVES), accepted
 
 
 if __name__ == "__main__":
     first, count = map(int, sys.argv[1:])
-    print(sum(map(judged, range(first, first + count))), "moves accepted")
+    print(sum(map(judged, range(first, first + count)), Counter()), "accepted")

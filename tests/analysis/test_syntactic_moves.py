@@ -284,7 +284,7 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
         ("B[v]", True),
         ("B[v] * B[v]", True),
         ("B[7 - v]", False),
-        ("B[v // 2]", False),
+        ("B[v // 2]", True),
         ("B[v // 2] + B[T.max(v // 2, 0)]", False),  # the same element, in other words
         ("B[v] + B[7 - v]", False),
     ],

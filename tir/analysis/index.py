@@ -388,7 +388,7 @@ def common_host(refs: Sequence[Place], scope: BlockRef) -> BlockRef | LoopRef:
     return host
 
 
-def loops_below(ref: BlockRef, host: BlockRef | LoopRef) -> list[LoopRef]:
+def loops_below(ref: Place, host: BlockRef | LoopRef) -> list[LoopRef]:
     """The loops of ``ref`` inside ``host``, outermost first."""
     loops = ref.loops()
     return loops if isinstance(host, BlockRef) else loops[loops.index(host) + 1 :]

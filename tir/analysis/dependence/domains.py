@@ -17,6 +17,7 @@ from ...buffer import Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...poly import Formula, Names
 from ...records import cached_property, record
+from ...stmt import BlockRealize
 from ...visit import has_load, substitute, vars_in
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef, wrapped_in
@@ -44,7 +45,7 @@ def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | Loo
     repeating = [r.extent for var, r in loops.items() if var not in used]
     found = covered_box(values, loops, rest)
     runs = wrapped_in(ref, host) is None and not entered(repeating, Analyzer())
-    return box, found is not None and runs and _same_box(found, hull)
+    return box, found is not None and runs and is_same_box(found, hull)
 
 
 def _beyond_domains(pairs: Iterable[tuple[Any, Expr]], predicate: Expr, around: Mapping[Var, Range]) -> Expr:
@@ -69,8 +70,19 @@ def fills_domain(
     ``check``, onto their domains. ``around`` has the ranges of all loops. False means "not shown"."""
     domains = [i.dom for i, _ in pairs]
     found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), check)
-    if found is None or _same_box(found, domains):
-        return found is not None
+    return found is not None and _fills(found, domains, pairs, predicate, around)
+
+
+def _fills(
+    found: Sequence[Range],
+    domains: Sequence[Range],
+    pairs: Iterable[tuple[Any, Expr]],
+    predicate: Expr,
+    around: Mapping[Var, Range],
+) -> bool:
+    """Whether the values of iterators are those of ``found`` in ``domains``, which are all there."""
+    if is_same_box(found, domains):
+        return True
     if not encloses(found, domains, Analyzer()):
         return False
     analyzer = Analyzer(around)  # does the predicate leave out all values beyond the domains?
@@ -78,7 +90,21 @@ def fills_domain(
     return not any(analyzer.unproved(v, i.dom) for i, v in pairs)
 
 
-def _same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:
+def values_taken_once(
+    realize: BlockRealize, loops: Mapping[Var, Range], around: Mapping[Var, Range]
+) -> Sequence[Range] | None:
+    """The box of the values that the iterators of a block take over ``loops``, each once; None if that is not shown. ``around`` has the
+    ranges of all loops."""
+    pairs: list[tuple[Any, Expr]] = list(zip(realize.block.iter_vars, realize.iter_values))
+    predicate = realize.predicate
+    domains = [i.dom for i, _ in pairs]
+    found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), "bijective")
+    if found is None or _fills(found, domains, pairs, predicate, around):
+        return None if found is None else domains
+    return found if is_const(predicate, 1) else None
+
+
+def is_same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:
     """Whether two boxes provably have the same points."""
     analyzer = Analyzer()
     return all(

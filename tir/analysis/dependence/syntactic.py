@@ -1,11 +1,11 @@
-"""The syntactic test of a producer's move whose legality is evident from the program's form, so that no sets have to be built.
+"""The syntactic tests of moves whose legality is evident from the program's form, so that no sets have to be built.
 
-It answers "legal" or "not shown"; the dependence analysis decides the rest.
+They answer "legal" or "not shown"; the dependence analysis decides the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
@@ -15,14 +15,14 @@ from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
 from ...expr import BufferLoad, Expr, Ramp, Var, is_const
 from ...node import once
-from ...stmt import Block, BlockRealize, For, SeqStmt
+from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import accesses, has_load, uses_var
 from ..contents import MembersBy, named
-from ..effects import READ, Effect, effects, steering
+from ..effects import READ, WRITE, Effect, effects, steering
 from ..index import BlockRef, LoopRef, loops_below, order, statements, top_statement
-from ..simple_blocks import is_simple_block, same_index
+from ..simple_blocks import is_simple_block, iterators, same_index
 from ..users import blocks_naming
-from .domains import runs_whole_domain
+from .domains import is_same_box, runs_whole_domain, values_taken_once
 
 
 def producer_move_is_legal(
@@ -53,8 +53,54 @@ def producer_move_is_legal(
     return (
         here < there
         and _inputs_stay(block, made, host, here, there)
-        and all(_reads_elements(c, made) for c in consumers)
+        and all(_in_regions(c, READ, [made]) for c in consumers)
     )
+
+
+def consumer_move_is_legal(
+    block: BlockRef, loop: LoopRef, producers: Collection[BlockRef], made: Collection[Buffer], moved: Stmt
+) -> bool:
+    """Whether ``block`` may be computed just after its ``producers`` under ``loop``, as ``moved``: for the instances that read what one
+    iteration of ``loop`` writes of the buffers ``made``.
+
+    If loops are around both positions, the same instances run in each of their iterations as before, each once. So no two
+    iterations of ``loop`` write an element that an instance reads: it would run in both. Nothing else between the two
+    positions writes what ``block`` reads, or touches what it stores, each instance elements of its own.
+    """
+    scope = block.scope
+    if scope is None or loop.scope is not scope or iterators(block.block, "reduce") or not is_simple_block(block.block):
+        return False
+    host = _host_of(block, loop, scope)
+    here, there = order(host, block), order(host, loop)
+    if there >= here or not _is_alone(block, host):
+        return False
+    read, stored = memory_of(_reads(block)), _stored(block)
+    for child in _blocks_between(host, there, here, read | stored):
+        if child is not block and not stored.isdisjoint(_stored(child) | memory_of(_reads(child))):
+            return False
+        if not read.isdisjoint(_stored(child)) and (
+            child not in producers
+            or not read & _stored(child) <= memory_of(made)
+            or not _in_regions(child, WRITE, made)
+        ):
+            return False
+    return _in_regions(block, READ, made) and _runs_the_same(block, loop, host, moved)
+
+
+def _runs_the_same(block: BlockRef, loop: LoopRef, host: BlockRef | LoopRef, moved: Stmt) -> bool:
+    """Whether ``moved``, under ``loop``, runs in each iteration of ``host`` the instances of ``block`` that run there, each
+    once."""
+    inner = {p.var: p.range for p in (*loops_below(loop, host), loop)}
+    around = {p.var: p.range for p in (*loop.all_loops(), loop)}
+    new = moved
+    while type(new) is For:
+        inner[new.loop_var] = around[new.loop_var] = new.domain
+        new = new.body
+    if not isinstance(new, BlockRealize) or new.block is not block.block:
+        return False
+    before = values_taken_once(block.node, block.loop_ranges(host), block.loop_ranges())
+    after = None if before is None else values_taken_once(new, inner, around)
+    return before is not None and after is not None and is_same_box(before, after)
 
 
 def _host_of(block: BlockRef, loop: LoopRef, scope: BlockRef) -> BlockRef | LoopRef:
@@ -66,9 +112,9 @@ def _host_of(block: BlockRef, loop: LoopRef, scope: BlockRef) -> BlockRef | Loop
 def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[Range, ...] | None) -> bool:
     """Whether ``block`` writes, in each iteration of ``host``, all of the ``box`` that is read in any of ``loop``, each
     element from others alone."""
-    iterators, (region,) = block.block.iter_vars, block.block.writes
+    iter_vars, (region,) = block.block.iter_vars, block.block.writes
     inner = {ref.var: ref.range for ref in loops_below(block, host)}
-    if box is None or any(i.iter_type != "spatial" for i in iterators):
+    if box is None or any(i.iter_type != "spatial" for i in iter_vars):
         return False
     if sharing(_reads(block), region.buffer):
         return False
@@ -77,7 +123,7 @@ def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[
     found = covered_box(block.node.iter_values, inner)
     if found is None:
         return False
-    taken: dict[Expr, Range] = {i.var: covered for i, covered in zip(iterators, found)}
+    taken: dict[Expr, Range] = {i.var: covered for i, covered in zip(iter_vars, found)}
     filled = [taken[axis.min] for axis in region.region if axis.min in taken]
     return len(filled) == len(box) and encloses(filled, box, loop.analyzer())
 
@@ -150,15 +196,21 @@ def _touches(block: BlockRef, buffer: Buffer) -> bool:
 def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` of ``host`` writes what ``block`` reads, but ``made``."""
     read = memory_of(_reads(block)) - memory_of([made])
-    between = (s for s in statements(host)[here : there + 1] if not read.isdisjoint(named(s)))
-    children = (child for s in between for child in host.index.blocks_below(host.index.place(s)))
+    children = _blocks_between(host, here, there, read)
     return not any(child is not block and not read.isdisjoint(_stored(child)) for child in children)
 
 
-def _reads_elements(block: BlockRef, buffer: Buffer) -> bool:
-    """Whether the block's regions contain every element of ``buffer`` that it loads, under no other name."""
-    loads = sharing(_reads(block), buffer)
-    return are_within(loads, [r for r in block.block.reads if r.buffer is buffer], block.block)
+def _blocks_between(host: BlockRef | LoopRef, first: int, last: int, memory: Set[Var]) -> list[BlockRef]:
+    """The blocks in statements ``first`` to ``last`` of ``host``, of those in which one of ``memory`` occurs."""
+    between = (s for s in statements(host)[first : last + 1] if not memory.isdisjoint(named(s)))
+    return [child for s in between for child in host.index.blocks_below(host.index.place(s))]
+
+
+def _in_regions(block: BlockRef, kind: str, buffers: Iterable[Buffer]) -> bool:
+    """Whether the block's regions contain every element of ``buffers`` that it reads or writes, under no other name."""
+    found = [e for e in (*effects(block.block), *steering(block.node)) if e.kind == kind]
+    regions = block.block.reads if kind == READ else block.block.writes
+    return all(are_within(sharing(found, b), [r for r in regions if r.buffer is b], block.block) for b in buffers)
 
 
 def are_within(loads: Sequence[Effect], regions: Sequence[BufferRegion], block: Block) -> bool:

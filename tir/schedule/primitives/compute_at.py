@@ -14,7 +14,7 @@ from typing import Any
 from ...aliases import memory_of
 from ...analysis.block_regions import accessed_regions
 from ...analysis.dependence.programs import check_recomputing
-from ...analysis.dependence.syntactic import producer_move_is_legal
+from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
 from ...analysis.users import blocks_using
@@ -337,7 +337,10 @@ class _ConsumerMove:
         """In loops over the instances that read elements of ``boxes``."""
         domains = solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
         moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
-        return _put(self.state, self.block, self.loop, moved, *self.place)
+        index, last, _, _ = self.place
+        behind = not steps and (index >= last or index in (-1, -2))
+        move = partial(consumer_move_is_legal, self.block, self.loop, self.producers, boxes, moved) if behind else None
+        return _put(self.state, self.block, self.loop, moved, *self.place, move)
 
     def beside(self) -> MovePlan:
         """In copies of the loops of the only producer."""
