@@ -442,25 +442,58 @@ def test_what_no_loop_is_bound_of_is_a_kernel_of_one_thread(text, target):
         np.testing.assert_array_equal(expected, sums.astype("int32"))
 
 
-@pytest.mark.parametrize("place", ["T.address_of(H[A[vi, vj] & 3])", "H.data", 'H.access_ptr("rw", offset=vj % 4)'])
-def test_an_update_outside_of_thread_loops_is_made_by_one_thread(place):
-    program = parse(f"""
+def around_threads(body: str, memory: str = "") -> tir.PrimFunc:
+    """A kernel of 32 threads whose first block has ``body`` and is outside of their loop."""
+    return parse(f"""
 @T.prim_func
-def main(A: T.Buffer((5, 5), "int32"), H: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+def main(A: T.Buffer((5, 5), "int32"), H: T.Buffer((4,), "int32"), E: T.Buffer((5, 5), "int32"), O: T.Buffer((4,), "int32")):
+    {memory}
     for b in T.thread_binding(1, "blockIdx.x"):
         for i, j in T.grid(5, 5):
             with T.block("H"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads(A[vi, vj], H[0:4])
-                T.writes(H[0:4])
-                T.evaluate(T.atomic_add({place}, A[vi, vj], dtype="int32"))
+                T.writes(H[0:4], E[vi, vj])
+                {body}
         for t in T.thread_binding(32, "threadIdx.x"):
             with T.block("O"):
                 v = T.axis.spatial(4, t)
                 T.where(t < 4)
                 O[v] = H[v]
 """)
-    a, results = np.arange(25, dtype="int32").reshape(5, 5), np.zeros((2, 2, 4), "int32")
-    for target, (h, o) in zip(("interpreter", "cuda-sim"), results):
-        tir.build(program, target)(a, h, o)
-    np.testing.assert_array_equal(*results)
+
+
+UPDATE = 'T.atomic_add(H.data, A[vi, vj], dtype="int32")'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(
+            f'T.evaluate(T.atomic_add({place}, A[vi, vj], dtype="int32"))'
+            for place in ("T.address_of(H[A[vi, vj] & 3])", "H.data", 'H.access_ptr("rw", offset=vj % 4)')
+        ),
+        f"T.evaluate({UPDATE} + 1)",
+        f"E[vi, vj] = {UPDATE}",
+        f"x: T.int32 = {UPDATE}\n{' ' * 16}E[vi, vj] = x * x",
+        f"if {UPDATE} > 9:\n{' ' * 20}E[vi, vj] = 1",
+        f'for q in range(T.atomic_add(H.data, 1, dtype="int32") & 3):\n{" " * 20}E[vi, vj] = q',
+        f'L = T.alloc_buffer((1,), "int32", scope="local")\n{" " * 16}L[0] = {UPDATE}\n{" " * 16}E[vi, vj] = L[0]',
+    ],
+)
+def test_an_update_outside_of_thread_loops_is_made_by_one_thread(body):
+    program, a, results = around_threads(body), np.arange(25, dtype="int32").reshape(5, 5), []
+    for target in ("interpreter", "cuda-sim"):
+        results.append([np.zeros(4, "int32"), np.zeros((5, 5), "int32"), np.zeros(4, "int32")])
+        tir.build(program, target)(a, *results[-1])
+    for expected, found in zip(*results):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_an_old_value_that_each_thread_keeps_is_refused():
+    program = around_threads(f"L[0] = {UPDATE}", 'L = T.alloc_buffer((1,), "int32", scope="local")')
+    program = parse(str(program).replace("O[v] = H[v]", "O[v] = L[0]").replace("T.reads(H[v])", "T.reads(L[0])"))
+    with pytest.raises(
+        tir.BuildError, match=r"(?s)changes memory outside of the loops of threadIdx.x.* keep that in shared"
+    ):
+        tir.build(program, "cuda-sim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..analysis.effects import effects
@@ -62,33 +63,55 @@ class _Kernel:
             value: Any = var if var.dtype is s.loop_var.dtype else var.astype(s.loop_var.dtype)
             body = self.visit(substitute(s.body, {s.loop_var: value}), under | {s.thread})
             return IfThenElse(s.extent > 0, body) if self._is_launched_if_empty(s) else body
+        if type(s) is Block:
+            return self._block(s, under)
         ones = self._idle(s, under) if _evaluates_shared_memory(s) else frozenset[str]()
         if ones:
             return IfThenElse(self._is_first(ones), self.visit(s, under | ones))
-        if isinstance(s, (Stmt, Block)):
+        if (scopes := _updated(s)) and (again := self._shared_by(scopes, under)):
+            raise BuildError(
+                f"{self.name}: `{s!r}` changes memory outside of the loops of {', '.join(sorted(again))}, of which one thread "
+                "is to do that, but each thread would go on with the old value; keep that in shared or global memory, or "
+                "put the statement into these loops"
+            )
+        if isinstance(s, Stmt):
             return s.map_children(lambda c: self.visit(c, under) if isinstance(c, (Stmt, Block)) else c)
         return s
+
+    def _block(self, s: Block, under: frozenset[str]) -> Block:
+        """A block in the kernel. Where one thread is enough for all that it does, and it keeps what an update gives in memory of
+        its own, all of it is for that thread."""
+        own = frozenset(b.data for b in s.alloc_buffers if is_private(b.scope))
+        ones = self._idle(s, under, own) if own and any(map(_is_update, walk(s))) else frozenset[str]()
+        if ones:
+            return s.replace(body=IfThenElse(self._is_first(ones), self.visit(s.body, under | ones)))
+        return s.map_children(lambda c: self.visit(c, under) if isinstance(c, Stmt) else c)
 
     def _is_launched_if_empty(self, loop: For) -> bool:
         """Whether the kernel has other statements, which run even if ``loop`` has no iterations."""
         return loop.thread not in self.around_all and not Analyzer().can_prove(loop.extent > 0)
 
-    def _idle(self, s: Any, under: frozenset[str]) -> frozenset[str]:
-        """The axes of which one thread is enough for all that ``s`` does: for its stores, each to memory that threads share."""
-        if isinstance(s, BufferStore) or _updates(s):
-            scopes = [s.buffer.scope] if isinstance(s, BufferStore) else [e.buffer.scope for e in effects(s) if e.write]
-            return frozenset(
-                axis
-                for axis, loop in self.first.items()
-                if not any(map(is_private, scopes))
-                and axis not in under
-                and not is_const(loop.extent, 1)
-                and (is_thread_axis(axis) or not any(map(is_shared, scopes)))
-            )
+    def _idle(self, s: Any, under: frozenset[str], own: frozenset[Var] = frozenset()) -> frozenset[str]:
+        """The axes of which one thread is enough for all that ``s`` does: for its stores and updates, each to memory that
+        threads share, or to ``own``."""
         if is_thread_loop(s):
             under |= {s.thread}
-        idle = [self._idle(c, under) for c in s.children() if isinstance(c, (Stmt, Block))]
+        stored = [s.buffer.scope] if isinstance(s, BufferStore) and s.buffer.data not in own else []
+        idle = [self._idle(c, under, own) for c in s.children() if isinstance(c, (Stmt, Block))]
+        if isinstance(s, BufferStore) or _updated(s):
+            idle.append(self._shared_by([*stored, *_updated(s)], under))
         return idle[0].intersection(*idle[1:]) if idle else frozenset[str]()
+
+    def _shared_by(self, scopes: Sequence[str], under: frozenset[str]) -> frozenset[str]:
+        """The axes outside of whose loops all threads would change the same memory of ``scopes``."""
+        return frozenset(
+            axis
+            for axis, loop in self.first.items()
+            if not any(map(is_private, scopes))
+            and axis not in under
+            and not is_const(loop.extent, 1)
+            and (is_thread_axis(axis) or not any(map(is_shared, scopes)))
+        )
 
     def _is_first(self, axes: frozenset[str]) -> Expr:
         variables = [self.vars[axis] for axis in sorted(axes, key=axis_order)]
@@ -104,18 +127,21 @@ class _Kernel:
         return body
 
 
-def _updates(s: Any) -> bool:
-    """Whether ``s`` is a call by which each thread changes an element, such as ``T.atomic_add``."""
-    op = OPS.get(s.value.op) if isinstance(s, Evaluate) and isinstance(s.value, Call) else None
+def _updated(s: Any) -> list[str]:
+    """The scopes of the memory that expressions of ``s`` change in each thread that evaluates them, as ``T.atomic_add`` does."""
+    expressions = [c for c in s.children() if isinstance(c, Expr) and any(map(_is_update, walk(c)))]
+    return [e.buffer.scope for c in expressions for e in effects(Evaluate(c)) if e.write]
+
+
+def _is_update(e: Any) -> bool:
+    op = OPS.get(e.op) if isinstance(e, Call) else None
     return op is not None and any(p.mode == "rw" and p.each_thread for _, p in op.pointers)
 
 
 def _evaluates_shared_memory(s: Any) -> bool:
-    """Whether ``s`` is a store or an update, or evaluates an expression that loads from memory that threads share."""
-    if isinstance(s, Block) or _updates(s):
-        return not isinstance(s, Block)
+    """Whether ``s`` is a store, or evaluates an expression that loads from memory that threads share, or updates memory."""
     loads = (n for c in s.children() if isinstance(c, Expr) for n in walk(c) if isinstance(n, BufferLoad))
-    return isinstance(s, BufferStore) or any(not is_private(n.buffer.scope) for n in loads)
+    return isinstance(s, BufferStore) or any(not is_private(n.buffer.scope) for n in loads) or bool(_updated(s))
 
 
 def _outermost_axes(s: Any) -> frozenset[str]:
@@ -196,10 +222,11 @@ def unify_thread_binding(func: PrimFunc) -> PrimFunc:
     """Each kernel gets one variable for each thread axis, bound around the whole kernel in the order of launches.
 
     A kernel is everything under an outermost thread loop. Loops of one axis, nested (cooperative fetching) or in
-    sequence, become one; a store to shared or global memory outside the loops of an axis is done by the axis' first
-    thread, which there is even if the loops have no iterations. Memory of kernels that is allocated outside moves in; global memory that a
+    sequence, become one; a store to shared or global memory outside the loops of an axis, or an update of it, is done by the
+    axis' first thread, which there is even if the loops have no iterations. Memory of kernels that is allocated outside moves in; global memory that a
     block of one thread allocates is local.
-    Raises ``BuildError`` if loops of one axis have different extents, or an extent depends on something inside the kernel.
+    Raises ``BuildError`` if loops of one axis have different extents, an extent depends on something inside the kernel, or
+    each thread would go on with the old value of an update that one thread makes.
 
     >>> import tir
     >>> f = tir.script.parse('''
