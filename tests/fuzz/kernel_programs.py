@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.fuzz.atomic_programs import written_atomically
 from tests.fuzz.awkward_programs import AWKWARD
 from tests.fuzz.edge_case_programs import CORNERS
 from tests.fuzz.memory_programs import MEMORY
@@ -302,7 +303,7 @@ def main(A: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n}, {m}), "int32")):
 
 def functions(c: Choice) -> IRModule:
     """Two functions of other families, whose blocks, loops and buffers may have equal names."""
-    names = [name for name in FAMILIES if name not in ("functions", "module")]
+    names = [name for name in FAMILIES if name not in ("functions", "module", "written_atomically")]
     first, second = (family_program(c.pick(names), c) for _ in range(2))
     assert isinstance(first, PrimFunc) and isinstance(second, PrimFunc)
     return IRModule({"main": first, "other": second.with_attr("global_symbol", "other")})
@@ -312,7 +313,7 @@ FAMILIES: dict[str, Callable[[Choice], str | PrimFunc | IRModule]] = {
     f.__name__: f
     for f in (
         matmul, conv2d, stencil, softmax, layer_norm, argmax, gather, scatter, padded, symbolic, flat_rows, recurrence, *CORNERS,
-        *REDUCTIONS, steered, *MEMORY, *AWKWARD, tensors, functions,
+        *REDUCTIONS, steered, *MEMORY, *AWKWARD, tensors, functions, written_atomically,
     )
 }  # fmt: skip
 

@@ -358,3 +358,17 @@ def main(A: T.Buffer((8, 1), "float32"), C: T.Buffer((8,), "float32")):
     sch.pad_einsum("S", [4, 4])
     assert "private" not in sch.script()
     same(sch)
+
+
+def test_runs_with_effects_are_not_repeated():
+    sch = schedule("""
+@T.prim_func
+def main(R: T.Buffer((1,), "int32"), E: T.Buffer((1,), "int32")):
+    for i in range(1):
+        with T.block("H"):
+            vi = T.axis.spatial(1, i)
+            T.reads(R[0])
+            T.writes(R[0], E[vi])
+            E[vi] = T.atomic_add(T.address_of(R[vi]), 1, dtype="int32")
+""")
+    refused(lambda: sch.pad_einsum("H", [2]), "of block `H` has effects, which padded runs would repeat")

@@ -42,7 +42,7 @@ from ...expr import (
     is_const,
     min_,
 )
-from ...op import call
+from ...op import call, is_pure
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, nodes_of, rewrite, uses_var
@@ -248,7 +248,10 @@ def _stores(block: BlockRef) -> list[BufferStore]:
     require(plain, "block {0} is more than stores of elements", block)
     pointed = [b for b in {a.buffer for a in accesses(body)} if uses_pointer(body.body, b)]
     require_none(pointed, "block {1} uses the pointer of buffer {2}", block, lambda b: b.name)
-    return [s for s in parts if isinstance(s, BufferStore)]
+    stores = [s for s in parts if isinstance(s, BufferStore)]
+    impure = [s.value for s in stores if not is_pure(s.value)]
+    require_none(impure, "`{0}` of block {1} has effects, which padded runs would repeat", block, short_text)
+    return stores
 
 
 def _pattern(indices: Sequence[Expr]) -> tuple[Any, ...]:
