@@ -101,3 +101,16 @@ def test_a_stated_region_of_affine_indices_is_not_needed():
     sch = schedule(WINDOW.replace("READS", "v").replace("WRITES", "v"))
     sch.annotate_buffer_access("B", 0, "read", lambda v: [(v, v + 1)])
     refused(lambda: sch.compute_at("A", "B.i"), "reads A[3]")
+
+
+@pytest.mark.parametrize("place", ["N.data", "T.address_of(N[0])"])
+def test_a_call_makes_no_stores_of_a_block_certain(place):
+    sch = schedule(f"""
+@T.prim_func
+def main(S: T.Buffer((2,), "int32"), N: T.Buffer((1,), "int32")):
+    for j in range(2):
+        with T.block("H"):
+            T.writes(S[0:2])
+            S[T.atomic_add({place}, 1, dtype="int32")] = 1
+""")
+    refused(lambda: sch.write_at("j", "H", 0, "local"), "it is not known which elements `H` writes")

@@ -148,10 +148,10 @@ class Effects:
     def located(self) -> Iterator[Effect]:
         """The reads and writes that say best which elements they are of: in blocks with effects behind pointers, the
         declared regions."""
-        opaque = {e.block for e in self.effects if e.node is e.block}
-        for effect in self.effects:
-            if effect.kind != PREFETCH and (effect.block not in opaque or effect.node is effect.block):
-                yield effect
+        declared = {(e.block, e.kind, e.buffer.data) for e in self.effects if e.node is e.block}
+        for e in self.effects:
+            if e.kind != PREFETCH and (e.node is e.block or (e.block, e.kind, e.buffer.data) not in declared):
+                yield e
 
     @cached_property
     def reads(self) -> frozenset[Var]:
@@ -248,10 +248,11 @@ def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 
-def declared(block: Block, within: Surroundings | None = None) -> Effects:
-    """The effects declared by the regions of ``block``."""
+def declared(block: Block, within: Surroundings | None = None, known: Iterable[Effect] = ()) -> Effects:
+    """The effects declared by the regions of ``block``, but for those that its effects ``known`` say better: of memory that is
+    only loaded, or only stored to, by index, whatever calls beside that may do."""
     walker = _Walker(within or Surroundings())
-    walker.regions(block, {})
+    walker.regions(block, known)
     return Effects(tuple(walker.found))
 
 
@@ -412,10 +413,10 @@ class _Walker:
             self.guards = (*around, *self.first)
             self.visit(block.init)
             self.guards, self.first = around, None
-        before, self.opaque = self.opaque, False
+        before, self.opaque, first = self.opaque, False, len(self.found)
         self.visit(block.body)
         if self.opaque:
-            self.regions(block, {})
+            self.regions(block, self.found[first:])
         self.opaque = self.opaque or before
 
     # ------------------------------------------------------------ calls
@@ -539,11 +540,14 @@ class _Walker:
         by = None if through is None else (self.known(through[0]), through[1])
         return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first, by)
 
-    def regions(self, block: Block, bound: Mapping[Var, Expr]) -> None:
+    def regions(self, block: Block, known: Iterable[Effect] = ()) -> None:
+        by_index = {(e.kind, e.buffer.data): True for e in known}
+        by_index.update({(e.kind, e.buffer.data): False for e in known if e.through is not None or e.indices is None})
+        first = len(self.found)
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
             for region in regions:
-                box = [(substitute(r.min, bound), substitute(r.extent, bound)) for r in region.region]
-                self.touch(kind, region.buffer, box, block)
+                self.touch(kind, region.buffer, [(r.min, r.extent) for r in region.region], block)
+        self.found[first:] = [e for e in self.found[first:] if not by_index.get((e.kind, e.buffer.data))]
 
     def _index(self, index: Any) -> Any:
         return tuple(map(self.known, index)) if isinstance(index, tuple) else self.known(index)
@@ -557,7 +561,7 @@ class _Outliner(_Walker):
 
     def _block(self, block: Block) -> None:
         self.allocated.update(b.data for b in block.alloc_buffers)
-        self.regions(block, {})
+        self.regions(block)
 
 
 _PLACES: dict[str, Any] = {

@@ -343,7 +343,7 @@ class _Walker:
             control = list(_by_instance(steered, self.coords, around))
         found = effects(part, self.around())
         accesses = [*control, *_as_stated(block, _accesses(found))]
-        accesses += declared(block, self.around()) if found.opaque else ()
+        accesses += declared(block, self.around(), found) if found.opaque else ()
         ordered = part is block.init or bool(sharing(control, memory_of(a for a in accesses if a.write)))
         kind = "init" if part is block.init else ""
         instances = [*self.coords, *((v, v) for v in repeats)]
