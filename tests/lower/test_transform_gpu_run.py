@@ -748,3 +748,53 @@ def f(A: T.Buffer((4,), "float32"), B: T.Buffer((1,), "float32")):
 """)
     with pytest.raises(BuildError, match="`S` .local memory. would be read by another thread"):
         tir.build(func, "cuda-sim")
+
+
+STAGED_SUM = """
+@T.prim_func
+def f(A: T.Buffer((64, 8), "int32"), C: T.Buffer((64,), "int32")):
+    L = T.alloc_buffer((1,), "int32", scope="local")
+    OUTSIDE
+    for tx in T.thread_binding(64, thread="threadIdx.x"):
+        L[0] = 0
+        for k in T.serial(8, annotations={"software_pipeline_stage": [0, 1], "software_pipeline_order": [0, 1]}):
+            with T.block("step"):
+                T.reads(A[tx, k], L[0])
+                T.writes(L[0])
+                INSIDE
+                S[tx] = A[tx, k]
+                L[0] = L[0] + S[63 - tx]
+        C[tx] = L[0]
+"""
+
+
+def test_shared_memory_of_a_pipeline_in_one_thread_loop():
+    memory = 'S = T.alloc_buffer((64,), "int32", scope="shared")'
+    assert "allocate it in a block" in refused(STAGED_SUM.replace("OUTSIDE", memory).replace("INSIDE", "pass"))
+    a, c = np.arange(512, dtype="int32").reshape(64, 8), np.zeros(64, "int32")
+    run_everywhere(parse(STAGED_SUM.replace("OUTSIDE", "pass").replace("INSIDE", memory)), [a, c])
+    np.testing.assert_array_equal(c, a[::-1].sum(axis=1))
+
+
+KEPT_INDEX = """
+@T.prim_func
+def f(A: T.Buffer((6,), "int32"), O: T.Buffer((6, 4), "int32")):
+    for tx in T.thread_binding(6, thread="threadIdx.x"):
+        with T.block("O"):
+            j = T.alloc_buffer((1,), "int32", scope="local")
+            j[0] = 0
+            while j[0] < 4:
+                O[tx, AT_ROW] = A[tx] + j[0]
+                j[0] = j[0] + 1
+"""
+
+
+@pytest.mark.parametrize("at", ["j[0] % 4", "T.min(T.max(j[0], 0), 3)"])
+def test_rows_of_threads_are_apart_where_what_is_loaded_has_a_bound(at):
+    a, o = np.arange(6, dtype="int32"), np.zeros((6, 4), "int32")
+    run_everywhere(parse(KEPT_INDEX.replace("AT_ROW", at)), [a, o])
+    np.testing.assert_array_equal(o, np.add.outer(a, np.arange(4)))
+
+
+def test_what_is_loaded_without_a_bound_is_named_where_threads_may_meet():
+    assert "or bound `j[0]` in the index (`% n`, `T.min` and `T.max`)" in refused(KEPT_INDEX.replace("AT_ROW", "j[0]"))

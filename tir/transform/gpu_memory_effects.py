@@ -174,13 +174,16 @@ class Conflicts:
             bounds.bind(v, Range(low, extent))
         for v, low, extent in (*self.known, *a.loops[:shared]):
             bounds.bind(v, Range(low, extent))
-        return substitute(_bounded_bits(a.first, bounds, formula), fresh), threads, fresh
+        return substitute(_with_unknowns(a.first, bounds, formula), fresh), threads, fresh
 
 
-def _bounded_bits(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
-    """``e`` with bitwise operations on small numbers (swizzled indices) replaced by any number of as many bits."""
+def _with_unknowns(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
+    """``e`` with any number in the place of what is loaded, and any number of as many bits in that of bitwise operations on
+    small numbers (swizzled indices)."""
 
     def change(item: Any) -> Any:
+        if isinstance(item, BufferLoad) and item.dtype in _INDICES:
+            return Var("loaded", item.dtype)
         if not (isinstance(item, Call) and item.op in ("bitwise_and", "bitwise_or", "bitwise_xor")):
             return None
         limits = [bounds.bound(x) for x in item.args]

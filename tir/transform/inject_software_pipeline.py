@@ -107,6 +107,7 @@ class _Pipeline:
         self.steps = sorted(self.parts, key=lambda p: p.order)
         self.depth = max(stages)
         self.outside = outside
+        self.passed_on: set[Buffer] = set()  # maybe, from one iteration to the next
         self.versions = self._versions()
         self._check_order()
         self.new = {b: self._expanded(b, v) for b, v in self.versions.items()}
@@ -126,7 +127,8 @@ class _Pipeline:
             if distance <= 0 or any(r.number < w.number for r in readers for w in writers if r is not w):
                 continue
             if b not in self.allocs and (not ends_with_launch(b.scope) or not is_privatizable(b, [self.loop])):
-                continue  # iterations may pass data on through it: one version, and the order of the loop
+                self.passed_on.add(b)  # one version, and the order of the loop
+                continue
             if b in self.outside:
                 raise BuildError(
                     f"{self.name}: buffer `{b.name}` passes data between stages of the pipelined loop "
@@ -151,10 +153,15 @@ class _Pipeline:
                         later = b not in self.versions and not self._apart(x, y, b)
                     if (same or later) and x is not y:
                         when = "the same iteration" if same else "the next iteration"
+                        own = (
+                            "; it is allocated outside of the loop, and may pass data on from one iteration to the next: for a "
+                            "version in each, allocate it in a block around what the loop holds (`T.alloc_buffer`)"
+                        )  # fmt: skip
                         raise BuildError(
                             f"{self.name}: in the pipeline of loop `{self.loop.loop_var.name}` `{y.name}` (stage "
                             f"{y.stage}, order {y.order}) of {when} would run before `{x.name}` (stage {x.stage}, order "
                             f"{x.order}), with which it shares `{b.name}`{'' if b is c else f', by the name `{c.name}`'}"
+                            f"{own if b in self.passed_on and not same else ''}"
                         )
 
     def _apart(self, x: _Part, y: _Part, b: Buffer) -> bool:

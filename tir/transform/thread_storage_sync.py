@@ -13,8 +13,21 @@ from ..function import PrimFunc
 from ..levels import is_private, is_thread_axis
 from ..op import call, is_pure
 from ..script.printer import short_text
-from ..stmt import Allocate, AttrStmt, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
-from ..visit import uses_var, walk
+from ..stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    seq,
+)
+from ..visit import has_load, uses_var, walk
 from .engines import orders_itself
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
@@ -41,6 +54,16 @@ class Divergent(Exception):
         super().__init__()
         self.first = first
         self.second = second
+
+
+def _apart(*nodes: Any) -> str:
+    """What else would do: that no two threads meet, where what is loaded decides on the element, which may be any."""
+    loaded = (i for n in nodes if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices if has_load(i))
+    index = next(loaded, None)
+    if index is None:
+        return ""
+    load = next(n for n in walk(index) if isinstance(n, BufferLoad))
+    return f", or bound `{short_text(load)}` in the index (`% n`, `T.min` and `T.max`) so that no two threads meet"
 
 
 def barrier() -> Stmt:
@@ -105,7 +128,7 @@ class _Placer:
             raise BuildError(
                 f"{self.name}: threads need a barrier between `{short_text(e.first)}` and `{short_text(e.second)}`{overlap}, "
                 "but not all threads of the block get there; make the condition, or the extent of the loop, around "
-                "them the same for all threads"
+                f"them the same for all threads{_apart(e.first, e.second)}"
             ) from None
 
     def varies(self, e: Any) -> bool:
