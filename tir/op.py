@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .dtype import VOID, DType
-from .expr import Call, Expr, StringImm, as_expr, cast
+from .expr import Call, Expr, IntImm, StringImm, as_expr, cast
 from .names import did_you_mean
 from .node import Memo
 from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
@@ -55,8 +55,8 @@ class Op:
     ``result``: "same" (dtype of the first argument), "given" (the call says), or a dtype; a pure operator on vectors
     gives it for every lane. ``numpy``: the meaning on NumPy scalars or arrays, where there is one. ``pointers`` has,
     by position, what is done to the memory behind a pointer argument (see :class:`Pointer`); where it says nothing, any
-    element may be read and written. ``takes``: "integers" (and bools), "floats", "numbers" (both, no bools), "values" (all of
-    these), "vectors", or "" for operands of any type.
+    element may be read and written. ``takes``: "integers" (and bools), "constants" (integers), "floats", "numbers" (both, no
+    bools), "values" (all of these), "vectors", or "" for operands of any type; or such words by position, between commas.
 
     The rest is for readers: the names of the ``parameters``, a sentence on what the operator computes, and an example, as
     lines after ``>>>`` with what they show (see :mod:`tir.op_table`).
@@ -89,11 +89,11 @@ class Op:
 
     def kinds(self, count: int) -> dict[int, str]:
         """By position, what kind of operand it takes of ``count``, where not any."""
-        if self.takes:
-            return dict.fromkeys(range(count), self.takes)
-        behind = {p.offset: "integers" for _, p in self.pointers if p.offset is not None}
-        behind |= {at: "pointers" for at, p in self.pointers if not p.or_value}
-        return {at: kind for at, kind in behind.items() if at < count}
+        found = {p.offset: "integers" for _, p in self.pointers if p.offset is not None}
+        found |= {at: "pointers" for at, p in self.pointers if not p.or_value}
+        words = self.takes.split(",")
+        found |= {at: word for at, word in enumerate(words if len(words) > 1 else words * count) if word}
+        return {at: kind for at, kind in found.items() if at < count}
 
     def pointer(self, position: int) -> Pointer:
         """What is done to the memory behind the pointer at ``position``."""
@@ -152,13 +152,14 @@ def call(name: str, *args: Any, dtype: str | None = None) -> Call:
     return Call(name, operands, _result_dtype(op, operands, dtype))
 
 
-_FITS: dict[str, Callable[[DType], bool]] = {
-    "integers": lambda dtype: dtype.is_int or dtype.is_bool,
-    "floats": lambda dtype: dtype.is_float,
-    "numbers": lambda dtype: dtype.is_int or dtype.is_float,
-    "values": lambda dtype: dtype.is_int or dtype.is_float or dtype.is_bool,
-    "vectors": lambda dtype: dtype.lanes > 1,
-    "pointers": lambda dtype: dtype.is_handle,
+_FITS: dict[str, Callable[[Expr], bool]] = {
+    "integers": lambda x: x.dtype.is_int or x.dtype.is_bool,
+    "constants": lambda x: isinstance(x, IntImm),
+    "floats": lambda x: x.dtype.is_float,
+    "numbers": lambda x: x.dtype.is_int or x.dtype.is_float,
+    "values": lambda x: x.dtype.is_int or x.dtype.is_float or x.dtype.is_bool,
+    "vectors": lambda x: x.dtype.lanes > 1,
+    "pointers": lambda x: x.dtype.is_handle,
 }
 
 
@@ -166,8 +167,8 @@ def _check_types(op: Op, operands: tuple[Any, ...]) -> None:
     """Raises ``TypeError`` for an operand of a type that ``op`` does not take."""
     for position, kind in op.kinds(len(operands)).items():
         x = operands[position]
-        if not _FITS[kind](x.dtype) or isinstance(x, StringImm):
-            name = f" as `{op.parameters[position]}`" if not op.takes and op.parameters else ""
+        if not _FITS[kind](x) or isinstance(x, StringImm):
+            name = f" as `{op.parameters[position]}`" if op.takes != kind and op.parameters else ""
             given = "a string" if isinstance(x, StringImm) else x.dtype
             raise TypeError(f"{op.name} takes {kind}{name}, not {given}: `{x!r}`")
 

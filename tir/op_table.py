@@ -3,7 +3,8 @@
 A line ``= effect result takes: sentence`` begins a group (the words as in ``tir.op.Op``), and the sentence holds of all of
 it.
 ``tir.op`` registers them, and docstrings of the dialect are made from these lines (``tir.script.tir_operators``). A
-parameter with a star takes any number of arguments, one with a question mark may be left out. Operators without a
+parameter with a star takes any number of arguments, one with a question mark may be left out, and one with a colon takes
+operands of the kind behind it, which is a word as ``takes``. Operators without a
 sentence have a function of their own in the dialect, whose docstring says the same. The examples know ``T`` and the variables that it declares.
 """
 
@@ -48,9 +49,12 @@ def _row(entry: str, effect: str, result: str, takes: str, where: str) -> Row:
     found = _HEAD.fullmatch(" ".join(lines[:first]))
     assert found is not None, entry
     name, parameters, own_result, about = found.groups(default="")
-    given = tuple(p for p in parameters.split(", ") if p)
+    given = [p.partition(": ") for p in parameters.split(", ") if p]
+    if any(kind for *_, kind in given):
+        takes = ",".join(kind or takes for *_, kind in given)
     sentences = f"{about} {where}".strip() if about else ""
-    return Row(name, given, effect, own_result or result, takes, sentences, "\n".join(lines[first:]))
+    names = tuple(name for name, *_ in given)
+    return Row(name, names, effect, own_result or result, takes, sentences, "\n".join(lines[first:]))
 
 
 _HEAD = re.compile(r"(\w+)\((.*?)\)(?: -> (\w+))?:(?: (.+))?")
@@ -189,7 +193,7 @@ isfinite(x): Whether a float is neither infinite nor nan; true of integers.
     T.isfinite(x)
 = pure same values
 likely(x):
-ldexp(x, n): ``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer.
+ldexp(x, n: integers): ``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer.
     >>> T.ldexp(1.5, 3)
     T.ldexp(T.float32(1.5), 3)
 = pure same integers
@@ -233,7 +237,7 @@ call_llvm_pure_intrin(name, *args):
 isnullptr(pointer):
 type_annotation():
 tvm_tuple(*items):
-large_uint_imm(low, high): The constant ``high * 2 ** 32 + low``, of a type that holds it.
+large_uint_imm(low: constants, high: constants): The constant ``high * 2 ** 32 + low``, of a type that holds it.
     >>> T.large_uint_imm(1, 2, dtype="uint64")
     T.large_uint_imm(1, 2, dtype="uint64")
 undef(): Any value at all, for what is never read.
@@ -336,20 +340,20 @@ start_profile_intrinsic(number?): Where a profiler begins to measure; nothing he
 end_profile_intrinsic(number?): Where a profiler ends to measure; nothing here.
     >>> T.end_profile_intrinsic(1)
     T.end_profile_intrinsic(1)
-amx_tile_zero(tiles, number): Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros.
+amx_tile_zero(tiles, number: integers): Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros.
     >>> T.amx_tile_zero(A, 0)
     T.amx_tile_zero(A, 0)
-amx_tile_load(tiles, number, pointer, stride): Load a tile register from memory whose rows are ``stride`` bytes apart.
+amx_tile_load(tiles, number: integers, pointer, stride: integers): Load a tile register from memory whose rows are ``stride`` bytes apart.
     >>> T.amx_tile_load(A, 0, B, 64)
     T.amx_tile_load(A, 0, B, 64)
-amx_tile_stream(tiles, number, pointer, stride): As ``T.amx_tile_load``, of data that is not used again soon.
+amx_tile_stream(tiles, number: integers, pointer, stride: integers): As ``T.amx_tile_load``, of data that is not used again soon.
     >>> T.amx_tile_stream(A, 0, B, 64)
     T.amx_tile_stream(A, 0, B, 64)
-amx_tile_store(tiles, number, pointer, stride): Store a tile register to memory whose rows are ``stride`` bytes apart.
+amx_tile_store(tiles, number: integers, pointer, stride: integers): Store a tile register to memory whose rows are ``stride`` bytes apart.
     >>> T.amx_tile_store(A, 0, B, 64)
     T.amx_tile_store(A, 0, B, 64)
-amx_tile_dot(kind, sums, at, left, left_at, right, right_at): Add the product of two tiles of ``"bf16"``, or of bytes
-    whose signs are ``"ss"``, ``"su"``, ``"us"`` or ``"uu"``, to a tile of ``float32`` or ``int32``. Rows of the right
+amx_tile_dot(kind, sums, at: integers, left, left_at: integers, right, right_at: integers): Add the product of two tiles of
+    ``"bf16"``, or of bytes whose signs are ``"ss"``, ``"su"``, ``"us"`` or ``"uu"``, to a tile of ``float32`` or ``int32``. Rows of the right
     tile hold groups of elements that follow one another in the summed axis.
     >>> T.amx_tile_dot("bf16", C, 0, A, 0, B, 0)
     T.amx_tile_dot("bf16", C, 0, A, 0, B, 0, dtype="void")

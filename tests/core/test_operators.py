@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import codegen.cuda.kernel
 import codegen.llvm.function  # noqa: F401  (both fill their tables)
 from codegen.cuda.generator import RULES as CUDA
@@ -14,6 +16,7 @@ from tir import op
 from tir.expr import Var
 from tir.interp import expressions
 from tir.interp.gpu import intrinsics, values
+from tir.script import tir as T
 
 NUMPY = {name for name, entry in op.OPS.items() if entry.numpy is not None}  # both interpreters compute these so
 TABLES = {
@@ -117,3 +120,18 @@ def test_an_operator_on_vectors_has_its_result_for_every_lane():
         name: 4 for name in found if op.OPS[name].effect == "pure"
     }
     assert found["isnan"] == 4 and 1 in found.values()
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (lambda: T.ldexp(1.5, 2.0), r"ldexp takes integers as `n`, not float32"),
+        (lambda: T.large_uint_imm(T.Var("i", "int32"), 1, dtype="uint64"), r"large_uint_imm takes constants as `low`, not int32"),
+        (lambda: T.amx_tile_zero(T.Var("p", "handle"), 1.5), r"amx_tile_zero takes integers as `number`, not float32"),
+        (lambda: T.reinterpret("float32"), r"T.reinterpret takes a data type and a value"),
+        (lambda: T.tvm_warp_shuffle(), r"tvm_warp_shuffle takes at least 4 arguments"),
+    ],
+)  # fmt: skip
+def test_operands_of_another_kind_are_named(made, error):
+    with pytest.raises((TypeError, ValueError), match=error):
+        made()

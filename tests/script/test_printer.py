@@ -158,7 +158,15 @@ def test_every_operator(name):
     op = OPS[name]
     count = next(n for n in range(20) if not op.refused_count(n))
     x, i, b, v, p = (e.Var(n, DType(t)) for n, t in zip("xibvp", ("float32", "int32", "bool", "float32x4", "handle")))
-    typed = {"floats": x, "integers": i, "numbers": x, "values": i, "vectors": v, "pointers": p}
+    typed = {
+        "floats": x,
+        "integers": i,
+        "numbers": x,
+        "values": i,
+        "vectors": v,
+        "pointers": p,
+        "constants": e.IntImm(8),
+    }
     results = ["float32", "handle", "void", "int32x4"] if op.result == "given" else [None]
     for first in (x, i, e.StringImm("float32")):
         args = [typed.get(op.kinds(count).get(at), i if at else first) for at in range(count)]

@@ -233,15 +233,15 @@ def alloc_shared(shape: Any, dtype: Any = ..., **options: Any) -> Buffer: ...
 def allocate(extents: Any, dtype: Any, scope: str = ..., condition: Any = ..., annotations: Any = ...) -> Scoped: ...
 def allocate_const(data: Any, dtype: Any, extents: Any, annotations: Any = ...) -> Scoped: ...
 def amx_tile_dot(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Add the product of two tiles of ``"bf16"``, or of bytes whose signs are ``"ss"``, ``"su"``, ``"us"`` or ``"uu"``, to a tile of ``float32`` or ``int32``. Rows of the right tile hold groups of elements that follow one another in the summed axis. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """Add the product of two tiles of ``"bf16"``, or of bytes whose signs are ``"ss"``, ``"su"``, ``"us"`` or ``"uu"``, to a tile of ``float32`` or ``int32``. Rows of the right tile hold groups of elements that follow one another in the summed axis. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers as ``at``, or no integers as ``left_at``, or no integers as ``right_at``."""
 def amx_tile_load(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Load a tile register from memory whose rows are ``stride`` bytes apart. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """Load a tile register from memory whose rows are ``stride`` bytes apart. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers as ``number``, or no integers as ``stride``."""
 def amx_tile_store(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Store a tile register to memory whose rows are ``stride`` bytes apart. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """Store a tile register to memory whose rows are ``stride`` bytes apart. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers as ``number``, or no integers as ``stride``."""
 def amx_tile_stream(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """As ``T.amx_tile_load``, of data that is not used again soon. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """As ``T.amx_tile_load``, of data that is not used again soon. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers as ``number``, or no integers as ``stride``."""
 def amx_tile_zero(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """Set tile register ``number`` of a buffer of tiles, each of 16 rows of 64 bytes, to zeros. Code for CPUs has it. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no integers as ``number``."""
 def any(*conditions: Any) -> Value: ...
 def anylist_getitem(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """An element of a list of a virtual machine. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
@@ -364,10 +364,10 @@ def isnan(x: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
 def isnullptr(pointer: Any) -> Value: ...
 def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = ...) -> IterVar: ...
 def large_uint_imm(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """The constant ``high * 2 ** 32 + low``, of a type that holds it. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments."""
+    """The constant ``high * 2 ** 32 + low``, of a type that holds it. A value: ``dtype=`` says of which type, without it ``void``. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no constants as ``low``, or no constants as ``high``."""
 def launch_thread(thread: Any, extent: Any) -> Scoped: ...
 def ldexp(x: _Operand, n: _Operand, /, *, dtype: Any = ..., annotations: Any = ...) -> Value:
-    """``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values."""
+    """``x * 2 ** n``, exact but for overflow and underflow; ``n`` is an integer. The result has the type of the first operand, lane by lane for vectors. Raises ``ValueError`` for another number of arguments and ``TypeError`` for operands that are no values as ``x``, or no integers as ``n``."""
 def likely(condition: Any, *, dtype: Any = ...) -> Value: ...
 def llvm_lookup_intrinsic_id(name: str) -> str: ...
 def log(x: _Operand, /, *, dtype: Any = ...) -> Value:

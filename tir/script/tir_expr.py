@@ -77,6 +77,8 @@ def reinterpret(*args: Any, dtype: Any = None) -> Expr:
     T.reinterpret("int32", x)
     """
     items = list(args)
+    if len(items) != 1 + (dtype is None):
+        raise TypeError('T.reinterpret takes a data type and a value: T.reinterpret("float32", x)')
     if dtype is None:
         dtype = items.pop(0 if isinstance(items[0], (str, DataType)) else 1)
     (value,) = items

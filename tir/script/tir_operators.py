@@ -33,7 +33,7 @@ def operator_function(name: str) -> Callable[..., Expr]:
             dtype, args = args[0], args[1:]
         if name == "tvm_struct_get" and dtype is None and len(args) == 4:
             dtype, args = args[3], args[:3]
-        if dtype is None and name in _TYPED_BY:
+        if dtype is None and name in _TYPED_BY and not entry.refused_count(len(args)):
             dtype = _TYPED_BY[name](args)
         given = None if dtype is None else dtype_of(dtype)
         values = [to_expr(a) if entry.effect == "pure" else as_buffer_load(a) for a in args]
@@ -113,7 +113,9 @@ def _returned(entry: Op) -> str:
 def _raised(entry: Op) -> str:
     any_number = entry.parameters[:1] and entry.parameters[0].startswith("*")
     number = "" if any_number else "``ValueError`` for another number of arguments"
-    kind = f"``TypeError`` for operands that are no {entry.takes}" if entry.takes and entry.name not in FLOAT else ""
+    kinds = [f"{kind} as ``{name}``" for name, kind in zip(entry.parameters, entry.takes.split(",")) if kind]
+    each = ", or no ".join(kinds) if "," in entry.takes else entry.takes
+    kind = f"``TypeError`` for operands that are no {each}" if each and entry.name not in FLOAT else ""
     return f"Raises {' and '.join(filter(None, (number, kind)))}." if number or kind else ""
 
 

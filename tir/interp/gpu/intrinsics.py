@@ -234,14 +234,15 @@ def _tensor_load(c: Any, e: Call) -> None:
     if e.op == "ptx_cp_async_bulk_tensor_multicast":
         bits, *rest = rest
         mask = f", mask={c.text(bits)}"
-    coordinates = ", ".join(c.text(x) for x in rest)
+    coordinates, made = ", ".join(c.text(x) for x in rest), _tensor_map(c, source)
     _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(source.args[0])), c.pointer(dst),
-          c.text(dst_at), _tensor_map(c, source), c.text(barrier), coordinates + mask)  # fmt: skip
+          c.text(dst_at), made, c.text(barrier), coordinates + mask)  # fmt: skip
 
 
 def _tensor_store(c: Any, e: Call) -> None:
     target, src, src_at, *coordinates = e.args
-    _call(c, tensor_maps.store, c.site("write", _name_of(target.args[0])), _tensor_map(c, target), c.pointer(src),
+    made = _tensor_map(c, target)
+    _call(c, tensor_maps.store, c.site("write", _name_of(target.args[0])), made, c.pointer(src),
           c.text(src_at), *(c.text(x) for x in coordinates))  # fmt: skip
 
 
