@@ -115,8 +115,8 @@ def _shape(s: Any, found: list[Any]) -> list[Any]:
             s = s.block.body
         elif kind is BufferStore:
             return found
-        elif kind is SeqStmt and is_long(s.stmts):
-            found.append(s)
+        elif kind is SeqStmt:
+            found += (s,) if is_long(s.stmts) else chain.from_iterable(map(shape, s.stmts))
             return found
         else:
             below = sub_statements(s)
@@ -246,13 +246,22 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
             if len(below) != 1:
                 break
             s = below[0]
-    if is_long(below) and anchor is not None:
-        below = [members[anchor] for members in _holders(s) if anchor in members][:1]
+    if anchor is not None:
+        if is_long(below):
+            below = [members[anchor] for members in _holders(s) if anchor in members][:1]
+        elif kind is SeqStmt:
+            below = [member for member in below if _may_hold(member, anchor)]
     for member in below:
         if _descend(member, node, anchor, trail):
             return True
     del trail[start:]
     return False
+
+
+def _may_hold(stmt: Any, inner: Any) -> bool:
+    """Whether a loop or a realize may be in a statement, or is it: one in a long sequence inside may be."""
+    others = _listed(stmt)[1]
+    return inner is stmt or inner in others or SeqStmt in map(type, others)
 
 
 @once

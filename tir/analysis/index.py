@@ -27,7 +27,7 @@ class Place:
     """The position of a statement in a function: its parent, and the block that encloses it. ``index`` is that of the
     function, which keeps it, as it keeps its places: it lives as long as the function."""
 
-    __slots__ = ("node", "parent", "scope", "_index", "__weakref__")
+    __slots__ = ("node", "parent", "scope", "_index", "_loops", "__weakref__")
     node: Any
 
     def __init__(self, node: Any, parent: Place | None, scope: BlockRef | None, index: ReferenceType[Index]):
@@ -35,6 +35,7 @@ class Place:
         self.parent = parent
         self.scope = scope
         self._index = index
+        self._loops: list[LoopRef] | None = None
 
     @property
     def index(self) -> Index:
@@ -53,14 +54,16 @@ class Place:
 
     def loops(self) -> list[LoopRef]:
         """Loops above, outermost first, up to the enclosing block."""
-        found: list[LoopRef] = []
-        place = self.parent
-        while place is not None and type(place.node) is not Block:
-            if type(place) is LoopRef:
-                found.append(place)
-            place = place.parent
-        found.reverse()
-        return found
+        found = self._loops
+        if found is None:
+            found = self._loops = []
+            place = self.parent
+            while place is not None and type(place.node) is not Block:
+                if type(place) is LoopRef:
+                    found.append(place)
+                place = place.parent
+            found.reverse()
+        return found[:]
 
     def all_loops(self) -> list[LoopRef]:
         """Loops above, outermost first, through enclosing blocks up to the root of the function."""

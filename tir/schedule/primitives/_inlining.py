@@ -69,11 +69,12 @@ def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef,
         shells.append(place.node)
     while shells and isinstance(shells[-1], For):
         shells.pop()
+    if not shells:
+        return state, block, block.node
     conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
     loops = [s for s in shells if isinstance(s, For)]
     guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
-    fails = any(map(may_fail, guarded))
-    if not shells or fails or any(block.may_change(c, block.block) for c in conditions):
+    if any(map(may_fail, guarded)) or any(block.may_change(c, block.block) for c in conditions):
         return state, block, block.node
     inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
     for f in loops:
