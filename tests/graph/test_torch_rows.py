@@ -394,6 +394,10 @@ for include_self in (False, True):
 case("scatter_reduce.two", i(4, 5), 1, ids([0, 0], [1, 3]), i(2, 2), "mean")
 case("index_add", f(4, 5), 1, ids(0, 0, 3), f(4, 3), alpha=2)
 case("index_add", i(5, low=0, dtype=U8), 0, ids(0, 0, 3), i(3, low=0, dtype=U8), alpha=-1)
+for name in ["gcd", "lcm"]:
+    case(name, i(6, 1, low=-12, high=12), i(7, low=-12, high=12))
+    case(name, i(40, low=-128, high=128, dtype=I8), i(40, low=-90, high=9, dtype=I8))
+    case(name, i(40, low=0, high=256, dtype=U8), i(40, low=-128, high=9, dtype=I8))
 case("eq.Scalar", i(40, low=250, high=256, dtype=U8), -1)
 case("meshgrid", [f(3)])
 for how in ("prod", "mean", "amax", "amin"):

@@ -167,6 +167,18 @@ def _quotient(c: Call, x: Operand, other: Operand, rounding_mode: str | None) ->
     return _paired(c, "trunc_divide", x, other, c.dtype)
 
 
+@row("gcd", "lcm")
+def _common(c: Call, x: Value, other: Value) -> Any:
+    """A multiple is computed in 32 bits at least, and wraps."""
+    divisor = _paired(c, "gcd", x, other, c.dtype)
+    if c.operator == "gcd":
+        return divisor
+    kind = c.dtype if c.dtype.bits >= 32 else DType("int32")
+    first, second, least = (c.operand(each, kind) for each in (x, other, c.op("maximum", divisor, 1)))
+    made = c.op("abs", c.op("multiply", c.op("trunc_divide", first, least), second))
+    return c.operand(made, c.dtype)
+
+
 @row("addcmul", "addcdiv")
 @rounded_once
 def _add_of_two(c: Call, x: Value, tensor1: Value, tensor2: Value, value: Number = 1) -> Any:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import te
+from ..dtype import DType
 from ..expr import IntImm, Let, Select, Var, cast, const
+from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
-from .families import binary, pairs
+from ..te import Tensor
+from .families import SECTION, binary, pairs
+from .operands import Operand, common_type, elementwise, require_kind, values_of
 from .promotion import wide
+from .registry import operator
+from .statements import loops, statements
 
 _FLOAT = ("float",)
 
@@ -171,3 +178,39 @@ def logaddexp(x: Any, y: Any) -> Any:
     x, y = cast(kind, x), cast(kind, y)
     apart = te.log1p(te.exp(-te.fabs(x - y)))
     return cast(result, te.max(x, y) + Select(x == y, const(float(np.log(2)), kind), apart))
+
+
+@operator(shapes="(…*), (…*) -> (…*)", section=SECTION, reference=np.gcd, cases=pairs(kinds=("integer",)))
+def gcd(x: Operand, y: Operand) -> Tensor:
+    """The greatest common divisor, by Euclid's algorithm; 0 of two zeros.
+
+    Operands broadcast, are promoted to a common type, and are integers.
+
+    >>> from tir import ops, te
+    >>> ops.gcd(te.placeholder((4, 1), "int32"), te.placeholder((3,), "int32"))
+    Tensor(gcd, (4, 3), int32)
+    """
+    operands = values_of(x), values_of(y)
+    dtype = common_type(operands)
+    require_kind(dtype, ("integer",), "an operand")
+    unsigned = DType(f"uint{dtype.bits}")  # which has the magnitude of the least integer
+
+    def magnitude(n: int) -> Tensor:
+        def element(*pair: Any) -> Any:
+            value = cast(unsigned, pair[n])
+            return Select(pair[n] < 0, const(0, unsigned) - value, value)
+
+        return elementwise(f"gcd_{'xy'[n]}", element, *operands, dtype=dtype)
+
+    def body(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
+        a, b = (ib.allocate(unsigned, 1, name, scope="local") for name in "ab")
+        with loops(ib, outs[0].buffer.shape) as i:
+            a[0], b[0] = (values[i] for values in ins)
+            with ib.while_loop(b[0] != const(0, unsigned)):
+                rest = ib.let("rest", te.truncmod(a[0], b[0]))
+                a[0], b[0] = b[0], rest
+            outs[0][i] = cast(dtype, a[0])
+
+    pair = [magnitude(0), magnitude(1)]
+    (made,) = statements("gcd", pair, [(pair[0].shape, dtype)], body)
+    return made
