@@ -8,7 +8,7 @@ from typing import Any
 
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
-from .expr import TRUE, Expr, IntImm, Var
+from .expr import TRUE, Expr, IntImm, Var, const
 from .node import EMPTY, Node, Span, made_from, node
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
@@ -334,6 +334,13 @@ def seq(stmts: Iterable[Stmt]) -> Stmt:
     if not flat:
         return NOP
     return flat[0] if len(flat) == 1 else SeqStmt(tuple(flat))
+
+
+def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    """Serial loops from zero, outermost first, around ``body``."""
+    for var, extent in reversed(loops):
+        body = For(var, const(0, var.dtype), extent, SERIAL, body)
+    return body
 
 
 def is_long(stmts: Sequence[Any]) -> bool:

@@ -12,6 +12,7 @@ from weakref import ReferenceType
 from weakref import ref as weak
 
 from ..aliases import may_change, other_names
+from ..annotations import PRIVATE
 from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var, conjuncts, is_const
@@ -225,6 +226,11 @@ class Index:
     def marked(self) -> tuple[For, ...]:
         """The loops that are not serial, or have annotations."""
         return marked(self.root.node)
+
+    @property
+    def with_clause(self) -> list[LoopRef]:
+        """The loops that have a ``private`` clause."""
+        return [self.place(n) for n in self.marked if PRIVATE in n.annotations]
 
     def place(self, node: Any) -> Any:
         """The place of a statement. Raises ``KeyError`` if the function does not contain it."""

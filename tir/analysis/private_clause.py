@@ -71,25 +71,19 @@ def without_stale_clauses(func: PrimFunc) -> PrimFunc:
     """``func`` with only those buffers in clauses that are used under their loop, and allocated around it, and nowhere
     else: a step may have moved a use, or have replaced a buffer."""
     clauses: dict[Var, tuple[Buffer, ...]] = {}
-    for ref in _with_clause(func):
+    for ref in index_of(func).with_clause:
         kept = tuple(b for b in ref.node.private if why_not_private(func, ref, b) is None)
         if len(kept) < len(ref.node.private):
             clauses[ref.var] = kept
     return with_clauses(func, clauses)
 
 
-def clause_problems(func: PrimFunc) -> Iterator[tuple[For, str]]:
-    """What is wrong with the clauses of ``func``: the loop, and why."""
-    for ref in _with_clause(func):
-        for buffer in ref.node.private:
-            why = why_not_private(func, ref, buffer)
-            if why is not None:
-                yield ref.node, f"`{buffer.name}` is private to loop `{ref.name}`, but {why}"
-
-
-def _with_clause(func: PrimFunc) -> list[LoopRef]:
-    index = index_of(func)
-    return [index.place(n) for n in index.marked if PRIVATE in n.annotations]
+def clause_problems(func: PrimFunc, ref: LoopRef) -> Iterator[str]:
+    """What is wrong with the clause of a loop of ``func``."""
+    for buffer in ref.node.private:
+        why = why_not_private(func, ref, buffer)
+        if why is not None:
+            yield f"`{buffer.name}` is private to loop `{ref.name}`, but {why}"
 
 
 def _allocated_around(place: Place) -> Iterator[Buffer]:

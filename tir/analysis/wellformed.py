@@ -35,6 +35,7 @@ from ..stmt import (
 )
 from ..visit import uses_var, vars_in
 from .contents import parts
+from .index import index_of
 from .private_clause import clause_problems
 
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
@@ -66,7 +67,8 @@ def check(func: PrimFunc) -> list[Problem]:
     """
     checker = _Checker()
     checker.function(func)
-    return checker.problems or [Problem(loop, message) for loop, message in clause_problems(func)]
+    with_clause = () if checker.problems else index_of(func).with_clause
+    return checker.problems or [Problem(ref.node, m) for ref in with_clause for m in clause_problems(func, ref)]
 
 
 @with_recursion_limit

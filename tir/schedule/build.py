@@ -14,16 +14,9 @@ from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
-from ..stmt import SERIAL, Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
+from ..stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
-
-
-def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
-    """Serial loops from zero, outermost first, around ``body``."""
-    for var, extent in reversed(loops):
-        body = For(var, const(0, var.dtype), extent, SERIAL, body)
-    return body
 
 
 def with_regions(block: Block) -> Block:

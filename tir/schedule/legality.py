@@ -97,8 +97,9 @@ def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = f
 def with_needed_clauses(delta: Delta) -> PrimFunc:
     """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
     iterations independent is written down, and not proved again."""
-    loops = () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED))
-    return with_needed_private(delta.after, filter(delta.may_clash, loops))
+    changed = () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED))
+    loops = list(filter(delta.may_clash, changed))
+    return with_needed_private(delta.after, loops) if loops else delta.after
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:

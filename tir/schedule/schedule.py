@@ -339,7 +339,8 @@ class Schedule(Snapshots):
         Raises ``ScheduleError`` where an invariant does not hold of a function that the step changed."""
         settled, modules = after, lambda: (before.program, after.program)
         for name, made in after.mod.functions.items():
-            old, new = before.mod.functions.get(name), without_stale_clauses(made)
+            old = before.mod.functions.get(name)
+            new = without_stale_clauses(made) if index_of(made).with_clause else made
             if old is new:
                 continue
             # what iterations had for themselves, by a clause that is stale, they may share now

@@ -24,9 +24,9 @@ from ..names import near_names
 from ..node import frozendict
 from ..poly import Relation
 from ..records import cached_property
-from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, seq
+from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, nest, seq
 from ..visit import rewrite, walk
-from .build import add_alloc, nest, with_regions
+from .build import add_alloc, with_regions
 from .handles import BlockRV
 from .legality import require_legal
 from .state import State

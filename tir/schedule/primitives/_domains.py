@@ -1,18 +1,23 @@
-"""What the blocks under a loop access in one of its iterations, and which instances of another block access it too."""
+"""Which instances of a block run that moves: those that access what the blocks under a loop access in one of its iterations,
+under the conditions that go with it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
 from ...analysis.block_regions import region_in
+from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.evaluation import may_fail
 from ...analysis.index import BlockRef, LoopRef, loops_below
 from ...arith import Analyzer
-from ...arith.linear import linear, uncast
+from ...arith.linear import in_terms_of, linear, uncast
 from ...arith.regions import union
 from ...buffer import Buffer, BufferRegion, Range
 from ...dtype import DType
 from ...expr import Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
-from ...visit import free_vars, uses_var
+from ...stmt import For, IfThenElse, Stmt
+from ...visit import free_vars, substitute, uses_var
+from ..state import State
 
 
 def accessed_box(
@@ -102,3 +107,56 @@ def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] 
     first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
     last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
     return var, Range(first, analyzer.simplify(last - first + 1))
+
+
+def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef, Stmt]:
+    """The program with every ``if`` around ``block`` alone as a part of its predicate, which moves with it; the block there;
+    and the statement of ``state`` that was replaced (that of the block, if there is no such ``if``).
+
+    An ``if`` stays where the block may change what it reads, and where it guards a bound or a binding that may fail.
+    """
+    shells = list[For | IfThenElse]()  # the statements that contain nothing but the block, nearest first
+    for place in block.ancestors():
+        if not isinstance(place.node, For) and not (
+            isinstance(place.node, IfThenElse) and place.node.else_case is None
+        ):
+            break
+        shells.append(place.node)
+    while shells and isinstance(shells[-1], For):
+        shells.pop()
+    if not shells:
+        return state, block, block.node
+    conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
+    loops = [s for s in shells if isinstance(s, For)]
+    guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
+    if any(map(may_fail, guarded)) or any(block.may_change(c, block.block) for c in conditions):
+        return state, block, block.node
+    inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
+    for f in loops:
+        inner = f.replace(body=inner)
+    moved = state.replace(shells[-1], inner)
+    return moved, moved.find_block(block.name), shells[-1]
+
+
+def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
+    """The predicate of ``block`` in terms of other ``values`` of its iterators, since its loops are removed.
+
+    Empty when the loops cover the iterator domains exactly. None when some part uses a loop that no iterator is bound
+    to.
+    """
+    parts = conjuncts(block.node.predicate)
+    if not parts or runs_whole_domain(block):
+        return []
+    own, domains = {p.var for p in block.loops()}, known(block)
+    kept = [in_terms_of(c, block.bindings) if uses_var(c, own) else c for c in parts]
+    if any(uses_var(c, own) for c in kept):
+        return None
+    now = dict(zip(block.bindings, values))
+    return [substitute(c, now) for c in kept if not domains.can_prove(c)]
+
+
+def known(block: BlockRef) -> Analyzer:
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    return analyzer

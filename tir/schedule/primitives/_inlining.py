@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 from math import lcm
 
-from ...analysis.dependence.domains import runs_whole_domain
-from ...analysis.evaluation import may_fail
 from ...analysis.index import BlockRef
 from ...analysis.users import blocks_naming
 from ...arith import Analyzer
 from ...arith.inverse import inverse_iter_map
 from ...arith.itermap import IterMap, detect_iter_map
-from ...arith.linear import in_terms_of, linear
+from ...arith.linear import linear
 from ...buffer import Buffer, Range
 from ...equal import structural_equal
 from ...errors import require
@@ -29,9 +27,7 @@ from ...expr import (
     FloorMod,
     IntImm,
     Var,
-    all_of,
     cast,
-    conjuncts,
     const,
     floordiv,
     floormod,
@@ -39,10 +35,11 @@ from ...expr import (
 )
 from ...node import once
 from ...script.printer import short_text
-from ...stmt import For, IfThenElse, Stmt
+from ...stmt import Stmt
 from ...visit import free_vars, nodes_of, substitute, uses_var, walk
 from ..build import without_names
 from ..state import State
+from ._domains import about_iterators, known
 
 
 @dataclass(frozen=True)
@@ -52,52 +49,6 @@ class InlinePlan:
     scope: BlockRef
     changes: tuple[tuple[Stmt, Stmt | None], ...]
     buffers: tuple[Buffer, ...]
-
-
-def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef, Stmt]:
-    """The program with every ``if`` around ``block`` alone as a part of its predicate, which moves with it; the block there;
-    and the statement of ``state`` that was replaced (that of the block, if there is no such ``if``).
-
-    An ``if`` stays where the block may change what it reads, and where it guards a bound or a binding that may fail.
-    """
-    shells = list[For | IfThenElse]()  # the statements that contain nothing but the block, nearest first
-    for place in block.ancestors():
-        if not isinstance(place.node, For) and not (
-            isinstance(place.node, IfThenElse) and place.node.else_case is None
-        ):
-            break
-        shells.append(place.node)
-    while shells and isinstance(shells[-1], For):
-        shells.pop()
-    if not shells:
-        return state, block, block.node
-    conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
-    loops = [s for s in shells if isinstance(s, For)]
-    guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
-    if any(map(may_fail, guarded)) or any(block.may_change(c, block.block) for c in conditions):
-        return state, block, block.node
-    inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
-    for f in loops:
-        inner = f.replace(body=inner)
-    moved = state.replace(shells[-1], inner)
-    return moved, moved.find_block(block.name), shells[-1]
-
-
-def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
-    """The predicate of ``block`` in terms of other ``values`` of its iterators, since its loops are removed.
-
-    Empty when the loops cover the iterator domains exactly. None when some part uses a loop that no iterator is bound
-    to.
-    """
-    parts = conjuncts(block.node.predicate)
-    if not parts or runs_whole_domain(block):
-        return []
-    own, domains = {p.var for p in block.loops()}, known(block)
-    kept = [in_terms_of(c, block.bindings) if uses_var(c, own) else c for c in parts]
-    if any(uses_var(c, own) for c in kept):
-        return None
-    now = dict(zip(block.bindings, values))
-    return [substitute(c, now) for c in kept if not domains.can_prove(c)]
 
 
 def require_no_views(block: BlockRef) -> None:
@@ -208,13 +159,6 @@ def _padded(indices: Sequence[Expr], domains: dict[Var, Range]) -> dict[Var, Ran
             extent = domains[var].extent
             made[var] = Range(domains[var].min, analyzer.simplify((extent + (step - 1)) // step * step))
     return made
-
-
-def known(block: BlockRef) -> Analyzer:
-    analyzer = Analyzer()
-    for iterator in block.block.iter_vars:
-        analyzer.bind(iterator.var, iterator.dom)
-    return analyzer
 
 
 def reads_element(load: BufferLoad, solved: dict[Var, Expr], element: Sequence[Expr], analyzer: Analyzer) -> bool:

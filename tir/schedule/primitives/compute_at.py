@@ -25,16 +25,16 @@ from ...errors import attempt, first_legal, on_refusal, refusal, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...levels import shared_axes
 from ...script.printer import short_text
-from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, seq
+from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
 from ...visit import accesses, substitute, uses_var
-from ..build import insert_before, nest
+from ..build import insert_before
 from ..handles import Location
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
 from ..state import State, label
-from ._domains import accessed_box, idle_conditions, solve_domains
-from ._inlining import about_iterators, domain_guards, known, reads_element, solve_iters, with_own_conditions
+from ._domains import about_iterators, accessed_box, idle_conditions, known, solve_domains, with_own_conditions
+from ._inlining import domain_guards, reads_element, solve_iters
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
 

@@ -20,16 +20,15 @@ from ..build import insert_before, with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..state import State, blocks_with_init, scope_of
+from ._domains import known, with_own_conditions
 from ._inlining import (
     InlinePlan,
     apply_inline,
     domain_guards,
-    known,
     require_no_address,
     require_no_views,
     require_spatial,
     solve_iters,
-    with_own_conditions,
 )
 
 

@@ -22,17 +22,16 @@ from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive
 from ..state import State, scope_of
+from ._domains import known, with_own_conditions
 from ._inlining import (
     InlinePlan,
     apply_inline,
     domain_guards,
-    known,
     reads_element,
     require_no_address,
     require_no_views,
     require_spatial,
     solve_iters,
-    with_own_conditions,
 )
 from .epilogue import plan_epilogue
 

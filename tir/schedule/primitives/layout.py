@@ -23,9 +23,8 @@ from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, cons
 from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
-from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, nest
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
-from ..build import nest
 from ..invariants import Keeps, Kept
 from ..legality import require_injective, require_same_meaning
 from ..primitive import BadArgument, primitive

@@ -15,9 +15,9 @@ from ...expr import TRUE, BufferLoad, Expr, IntImm, Var, const, max_
 from ...levels import ends_with_launch
 from ...op import call
 from ...script.printer import short_text
-from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, seq
+from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, nest, seq
 from ...visit import has_load, substitute, uses_var
-from ..build import nest, with_body
+from ..build import with_body
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above
 from ._domains import accessed_box

@@ -13,9 +13,9 @@ from ...buffer import Buffer, IterVar, decl_buffer
 from ...dtype import DType
 from ...errors import require, require_none
 from ...expr import Add, BufferLoad, Cast, Expr, Mul, Sub, Var, all_of, const
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, Stmt, seq
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, Stmt, nest, seq
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..build import nest, with_regions
+from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, accessed_box, elementwise_block
 from ..state import State, pick_buffer, scope_of

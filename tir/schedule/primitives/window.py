@@ -12,9 +12,8 @@ from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...errors import require
 from ...expr import TRUE, BufferLoad, Expr, Var, const, max_, min_
 from ...poly import Relation
-from ...stmt import Block, BlockRealize, BufferStore, Stmt
+from ...stmt import Block, BlockRealize, BufferStore, Stmt, nest
 from ...visit import substitute, uses_var
-from ..build import nest
 from ..handles import BlockRV
 from ..legality import require_independent, require_legal, require_not_steering
 from ..primitive import primitive
