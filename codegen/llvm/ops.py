@@ -458,7 +458,13 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         raise g.error(f"calls `{name}`, which is not in the module")
     slots = slots_of(func)
     if len(slots) != len(args):
-        raise g.error(f"`{name}` takes {len(slots)} arguments here, got {len(args)}")
+        sizes = [s.name for s in slots[len(func.params) :]] if len(args) == len(func.params) else []
+        more = (
+            f": {', '.join(sizes)} would be read off an array, and a pointer has none; make it a parameter"
+            if sizes
+            else ""
+        )
+        raise g.error(f"`{name}` takes {len(slots)} arguments here, got {len(args)}{more}")
     array = g.out.alloca("i64", len(slots) + 1, 8)
     for k, (arg, slot) in enumerate(zip(args, slots)):
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")

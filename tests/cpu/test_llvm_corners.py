@@ -502,3 +502,24 @@ def test_scalar_replacement_leaves_nothing_to_the_collector():
         if enabled:
             gc.enable()
     assert not left
+
+
+def test_a_call_without_the_sizes_that_an_array_has_names_them():
+    module = parse("""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def twice(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        for i in range(n):
+            A[i] = A[i] * T.float32(2)
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "float32")):
+        Module.twice(A.data)
+""")
+    with pytest.raises(
+        BuildError, match="`twice` takes 2 arguments here, got 1: n would be read off an array, .* make it a parameter"
+    ):
+        tir.build(module, "llvm")
