@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import tir
 from tests.prim_checks import refused, same, schedule
+from tir.schedule import Trace
 
 WINDOW = """
 @T.prim_func
@@ -114,3 +117,12 @@ def main(S: T.Buffer((2,), "int32"), N: T.Buffer((1,), "int32")):
             S[T.atomic_add({place}, 1, dtype="int32")] = 1
 """)
     refused(lambda: sch.write_at("j", "H", 0, "local"), "it is not known which elements `H` writes")
+
+
+def test_declared_ranges_are_saved_with_the_trace():
+    sch = schedule(WINDOW.replace("READS", "v:v + 4").replace("WRITES", "v"))
+    sch.annotate_buffer_access("B", 0, "read", lambda v: [(v // 2 * 2, v + 5)])
+    sch.annotate_buffer_access("B", 0, "write", lambda v: [v])
+    again = Trace.from_json(json.dumps(sch.trace.as_json()))
+    assert again.as_python() == sch.trace.as_python()
+    tir.assert_structural_equal(again.replay(sch.history[0].mod).mod, sch.mod)

@@ -432,3 +432,19 @@ def _lower(e: Expr) -> Expr | None:
         inner = _lower(e.a)
         return e.b if inner is None else Analyzer().simplify(inner * e.b)
     return None
+
+
+@dataclass(frozen=True)
+class RangesMap:
+    """A function of a block's iterators to one (begin, end) for each axis; ``ends`` has them flat."""
+
+    ends: IndexMap
+
+    def __call__(self, *iterators: Any) -> list[tuple[Expr, Expr]]:
+        flat = self.ends.map_indices(iterators)
+        return list(zip(flat[::2], flat[1::2]))
+
+    def as_python(self) -> str:
+        flat = [repr(e) for e in self.ends.final_indices]
+        pairs = ", ".join(f"({a}, {b})" for a, b in zip(flat[::2], flat[1::2]))
+        return f"lambda {', '.join(v.name for v in self.ends.initial_indices)}: [{pairs}]"

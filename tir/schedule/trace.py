@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from .. import extension
-from ..arith.index_map import IndexMap
+from ..arith.index_map import IndexMap, RangesMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
 from ..records import record
@@ -341,11 +341,13 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
-    if isinstance(value, IndexMap):
-        own = set(value.initial_indices)
-        outer = [v for e in value.final_indices for v in free_vars(e) if v not in own]
+    if isinstance(value, (IndexMap, RangesMap)):
+        made, pairs = (value, {}) if isinstance(value, IndexMap) else (value.ends, {"pairs": True})
+        own = set(made.initial_indices)
+        outer = [v for e in made.final_indices for v in free_vars(e) if v not in own]
         if not outer:
-            return {"$index_map": value.as_python(), "dtype": str(value.initial_indices[0].dtype)}
+            dtype = str(made.initial_indices[0].dtype) if own else "int32"
+            return {"$index_map": made.as_python(), "dtype": dtype, **pairs}
         what = f"an index map by `{outer[0].name}`, a variable of the program,"
     raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
 
@@ -386,7 +388,8 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
             _checked(operand, int, "an operand")
         return ExprRV(_part(value, "value", int), (value["$op"], *operands))
     if "$index_map" in value:
-        return index_map_of(_part(value, "$index_map", str), value.get("dtype", "int32"))
+        made = index_map_of(_part(value, "$index_map", str), value.get("dtype", "int32"))
+        return RangesMap(made) if value.get("pairs") else made
     for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
         if tag in value:
             number = _part(value, tag, int)

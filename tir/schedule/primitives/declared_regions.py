@@ -10,7 +10,7 @@ from ...analysis.block_regions import explicit_numbers
 from ...analysis.index import BlockRef
 from ...annotations import EXPLICIT
 from ...arith import Analyzer
-from ...arith.index_map import IndexMap
+from ...arith.index_map import IndexMap, RangesMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...errors import require
 from ...expr import Expr, Var, as_expr
@@ -84,22 +84,6 @@ def _check_annotate_buffer_access(
     return RegionsPlan(
         block.block, block.block.replace(**{side: changed}, annotations=notes), {"gen_new_ranges": RangesMap(made)}
     )
-
-
-@dataclass(frozen=True)
-class RangesMap:
-    """A function of a block's iterators to one (begin, end) for each axis; ``ends`` has them flat."""
-
-    ends: IndexMap
-
-    def __call__(self, *iterators: Any) -> list[tuple[Expr, Expr]]:
-        flat = self.ends.map_indices(iterators)
-        return list(zip(flat[::2], flat[1::2]))
-
-    def as_python(self) -> str:
-        flat = [repr(e) for e in self.ends.final_indices]
-        pairs = ", ".join(f"({a}, {b})" for a, b in zip(flat[::2], flat[1::2]))
-        return f"lambda {', '.join(v.name for v in self.ends.initial_indices)}: [{pairs}]"
 
 
 def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
