@@ -43,7 +43,7 @@ def block_access_region(
 def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buffer, Hulls]]:
     """What is read and what is written: the hull of all effects on each buffer. ``named`` has buffers by pointer."""
     touched: dict[str, dict[Buffer, Hulls]] = {READ: {}, WRITE: {}}
-    for effect in {(e.kind, e.buffer, e.indices, e.loops): e for e in found}.values():  # of alike ones, one
+    for effect in {(e.kind, e.buffer, e.indices, e.loops): e for e in found.stored}.values():  # of alike ones, one
         buffer = effect.buffer if effect.indices is not None else named.get(effect.buffer.data)
         if effect.kind in touched and buffer is not None and not shares_memory(buffer, found.allocated):
             into = touched[effect.kind]

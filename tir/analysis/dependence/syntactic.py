@@ -74,9 +74,9 @@ def consumer_move_is_legal(
     here, there = order(host, block), order(host, loop)
     if there >= here or not _is_alone(block, host):
         return False
-    read, stored = memory_of(_reads(block)), _stored(block)
+    read, stored = _read(block), _stored(block)
     for child in _blocks_between(host, there, here, read | stored):
-        if child is not block and not stored.isdisjoint(_stored(child) | memory_of(_reads(child))):
+        if child is not block and not stored.isdisjoint(_stored(child) | _read(child)):
             return False
         if not read.isdisjoint(_stored(child)) and (
             child not in producers
@@ -116,7 +116,7 @@ def _fills(block: BlockRef, host: BlockRef | LoopRef, loop: LoopRef, box: tuple[
     inner = {ref.var: ref.range for ref in loops_below(block, host)}
     if box is None or any(i.iter_type != "spatial" for i in iter_vars):
         return False
-    if sharing(_reads(block), region.buffer):
+    if shares_memory(region.buffer, _read(block)):
         return False
     if any(uses_var(e, inner) for r in inner.values() for e in (r.min, r.extent)):
         return False
@@ -155,9 +155,9 @@ def _is_alone(block: BlockRef, host: BlockRef | LoopRef) -> bool:
     )
 
 
-def _reads(block: BlockRef) -> list[Effect]:
-    """What an instance reads, its predicate and bindings included."""
-    return [e for e in (*effects(block.block), *steering(block.node)) if e.kind == READ]
+def _read(block: BlockRef) -> Set[Var]:
+    """The memory that an instance reads, its predicate and bindings included."""
+    return effects(block.block).reads | steering(block.node).reads
 
 
 def _stored(block: BlockRef) -> Set[Var]:
@@ -168,7 +168,7 @@ def _stored(block: BlockRef) -> Set[Var]:
 def _is_all(realize: BlockRealize) -> bool:
     """Whether its loads and stores are all that a block does: no pointers, no calls with effects or of whole regions."""
     return not any(
-        found.opaque or any(e.indices is None or tuple in map(type, e.indices) for e in found.effects)
+        found.opaque or any(e.indices is None or tuple in map(type, e.indices) for e in found.stored)
         for found in (effects(realize.block), steering(realize))
     )
 
@@ -190,12 +190,12 @@ def _only_blocks(s: Any) -> bool:
 
 
 def _touches(block: BlockRef, buffer: Buffer) -> bool:
-    return shares_memory(buffer, _stored(block)) or bool(sharing(_reads(block), buffer))
+    return shares_memory(buffer, _stored(block) | _read(block))
 
 
 def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: int, there: int) -> bool:
     """Whether nothing from statement ``here`` to ``there`` of ``host`` writes what ``block`` reads, but ``made``."""
-    read = memory_of(_reads(block)) - memory_of([made])
+    read = _read(block) - memory_of([made])
     children = _blocks_between(host, here, there, read)
     return not any(child is not block and not read.isdisjoint(_stored(child)) for child in children)
 
@@ -208,7 +208,7 @@ def _blocks_between(host: BlockRef | LoopRef, first: int, last: int, memory: Set
 
 def _in_regions(block: BlockRef, kind: str, buffers: Iterable[Buffer]) -> bool:
     """Whether the block's regions contain every element of ``buffers`` that it reads or writes, under no other name."""
-    found = [e for e in (*effects(block.block), *steering(block.node)) if e.kind == kind]
+    found = [e for e in (*effects(block.block).stored, *steering(block.node).stored) if e.kind == kind]
     regions = block.block.reads if kind == READ else block.block.writes
     return all(are_within(sharing(found, b), [r for r in regions if r.buffer is b], block.block) for b in buffers)
 

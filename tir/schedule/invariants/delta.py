@@ -102,7 +102,7 @@ def _written(stmt: Any) -> frozenset[tuple[Var, str]]:
     taken_apart = _is_nest(stmt.block) if isinstance(stmt, BlockRealize) else isinstance(stmt, (For, SeqStmt, Block))
     if taken_apart and has_blocks(stmt):
         return frozenset[tuple[Var, str]]().union(*map(_written, sub_statements(stmt)))
-    return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt) if e.write)
+    return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt).stored if e.write)
 
 
 def _together(parts: Iterable[Order]) -> Order:
