@@ -97,6 +97,24 @@ def test_taps_that_vectors_share_are_windows_too(func: tir.PrimFunc):
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
+def test_terms_that_rows_of_a_tile_share_are_summed_last():
+    sch = tir.tune.default(channels_first(1), TARGET.format(512, 1))
+    terms = [
+        v.name for v in (sch.get(loop).loop_var for loop in sch.get_loops("conv2d_update")) if v.name in ("rh", "rw")
+    ]
+    assert terms == ["rw", "rh"]
+
+
+@pytest.mark.parametrize("channels", [8, 192])
+def test_images_from_beyond_l2_have_the_same_tiles_where_sums_take_longer_than_reading(channels: int):
+    x, w = te.placeholder((1, channels, 56, 56), name="x"), te.placeholder((channels, 1, 5, 5), name="w")
+    func = ops.function_of(ops.nn.conv2d(x, w, padding=2, groups=channels))
+    sch = tir.tune.default(func, TARGET.format(512, 1) + " -l2_bytes=1048576 -l3_bytes=33554432")
+    assert {v.name: sch.get(loop).extent for loop in sch.get_loops("conv2d_update") for v in [sch.get(loop).loop_var]}[
+        "i2_1"
+    ] == 7
+
+
 BATCH = te.var("n")
 
 
@@ -307,5 +325,5 @@ def test_what_follows_and_takes_little_time_is_not_tried_apart(monkeypatch: pyte
     without = space.Space.without
     monkeypatch.setattr(importlib.import_module("tir.tune.default"), "NEAR", 0.0)
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of[1].rule) or without(*of))
-    tir.tune.default(depthwise((1, 56, 56, 64), window=5), TARGET.format(512, 1))
+    tir.tune.default(depthwise((1, 57, 57, 64), window=5, stride=2), TARGET.format(512, 1))
     assert "inline" not in tried and "windows" in tried

@@ -129,7 +129,7 @@ class Contraction:
         sets of the L1 cache than can hold them: each would push out others that are still read."""
         steps = [0, 0, *(self.other.stride(a.var) or 0 for a in self.rows)]
         above, row = (step * self.other.buffer.dtype.bytes for step in steps[-2:])
-        return _collide({(i * row + j * above) // LINE for i in range(wide) for j in range(high)})
+        return collide({(i * row + j * above) // LINE for i in range(wide) for j in range(high)})
 
     @property
     def operations(self) -> int:
@@ -532,7 +532,7 @@ class Tiling:
         along = found.panel.places.get(found.terms[-1].var) == len(found.panel.indices) - 1
         side, step = x86.TRANSPOSE[found.panel.buffer.dtype][0], found.panel.stride(found.lane.var) or 0
         fits = side == self.lanes == self.env.lanes(found.nest.stores[0].buffer.dtype.bits)
-        return along and fits and not _collide({i * step * found.element // LINE for i in range(side)})
+        return along and fits and not collide({i * step * found.element // LINE for i in range(side)})
 
     def _store(self, sch: Schedule, store: BlockRV, at: LoopRV) -> None:
         """Store a tile of the result as vectors, in straight code."""
@@ -547,7 +547,7 @@ class Tiling:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
 
 
-def _collide(lines: Set[int]) -> bool:
+def collide(lines: Set[int]) -> bool:
     """Whether some set of the L1 cache has more lines than it can hold."""
     return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from ...records import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
-from .contraction import Contraction, epilogue
+from .contraction import CONFLICT, LINE, Contraction, collide, epilogue
 from .inline import padded_in_place
 from .reductions import is_close, lies_along
 from .sliding import with_shared_sums
@@ -24,8 +25,7 @@ from .strips import in_strips, split_rows, stages_before
 WIDEST = 7  # columns of a tile
 VECTORS = 4  # of a row of a tile
 HEIGHTS = (2, 4)  # rows of a tile that a search may draw
-ROWS = 6  # places of an image beyond the L2 cache that are read at a time: prefetching follows few
-SLOW = 1.1  # times as long as the best other tile takes one that reads more of them, at least
+FOLLOWED = 6  # places of an image that are read at a time and that prefetching follows
 STRAIGHT = 256  # vector operations of a window in straight code
 
 
@@ -120,7 +120,8 @@ class _Tile:
             columns, each = made.split(column.loop, [None, wide])
             around, tile = [*around, columns], [*tile, each]
         place, middle, lane = made.split(along.loop, [None, vectors, self.lanes])
-        window = [a.loop for a in nest.reduce]
+        terms = self._terms()
+        window = [a.loop for a in terms]
         made.reorder(*strips, *around, place, *window, *tile, middle, lane)
         for result in results:
             made.reverse_compute_at(result, place, preserve_unit_loops=True)
@@ -140,33 +141,66 @@ class _Tile:
         for loop in others:
             made.unroll(loop)
         for n, loop in enumerate(window):
-            if prod(a.size for a in nest.reduce[n:]) * self.high * wide * vectors <= STRAIGHT:
+            if volume(terms[n:]) * self.high * wide * vectors <= STRAIGHT:
                 made.unroll(loop)
         in_strips(made, nest, stages, strips or [*around, place], env)
         return made
 
     def _chosen(self, sch: Schedule) -> tuple[int, int]:
         """The columns and vectors of a tile, a choice: the fewest instructions for all tiles."""
-        nest, loads = self.nest, self.nest.loads
-        far = [a for a in loads if 2 * least(a.buffer.shape) * a.buffer.dtype.bytes > self.env.machine.sizes["L2"]]
-        step = max((a.stride(self.along.var) or 0 for a in loads), default=0)
-        waiting = step if step > 1 else 0  # in registers, until all terms are picked from them
-        most = min((self._abreast(a) for a in loads), default=VECTORS)
+        most = min((self._abreast(a) for a in self.nest.loads), default=VECTORS)
         size, registers = 1 if self.column is None else self.column.size, self.env.vectors.count
         costs = {
-            (wide, vectors): self._of_all(wide, vectors)
+            (wide, vectors): self._cost(wide, vectors)
             for wide in range(1, min(WIDEST, size) + 1)
             for vectors in range(1, most + 1)
-            if self.high * wide * vectors * (1 + waiting) + vectors + 1 < registers
+            if vectors * (self.high * (wide + self._waiting(wide)) + 1) + 1 < registers
             and (vectors - 1) * self.lanes < self.along.size
         }
-        slow = {w for w, _ in costs if w > 1 and any(_places(nest, a, self.column, w) > ROWS for a in far)}
-        first = min((shape for shape in costs if shape[0] not in slow), key=costs.__getitem__)
+        first = min(costs, key=costs.__getitem__)
         wides = {w: min(costs[s] for s in costs if s[0] == w) for w, _ in costs}
-        wides |= {w: max(wides[w], int(SLOW * costs[first])) for w in slow}
         wide = choose(sch, list(wides), list(wides.values()))
         others = {v: costs.get((first[0], v), max(costs.values())) for _, v in costs}
         return wide, choose(sch, list(others), list(others.values()))
+
+    @property
+    def _step_along(self) -> int:
+        return max((a.stride(self.along.var) or 0 for a in self.nest.loads), default=0)
+
+    def _terms(self) -> list[Axis]:
+        """The terms of a window, those last that columns share, as what they share then waits in registers for one step of these alone;
+        in order where what is loaded has more than one term for a vector."""
+        walked = [a for load in self.nest.loads for a in _shared(self.nest, load, self.column)]
+        return sorted(self.nest.reduce, key=lambda a: self._step_along <= 1 and a in walked)
+
+    def _waiting(self, wide: int) -> int:
+        """The vectors of a row in registers beside sums: those from which all terms are picked, or what a step along the columns leaves to its neighbours."""
+        if self._step_along > 1:
+            return wide * self._step_along
+        walked = [(_step(self.nest, a, self.column), _shared(self.nest, a, self.column)) for a in self.nest.loads]
+        return (wide - 1) * max((min(step, volume(terms) - step) for step, terms in walked), default=0)
+
+    def _cost(self, wide: int, vectors: int) -> float:
+        """The instructions of all tiles along a row, times how much longer they take that read more places than prefetching follows, or places whose
+        lines push each other out of L1."""
+        cost = float(self._of_all(wide, vectors))
+        for load in self.nest.loads if self.column is not None else ():
+            places = _places(self.nest, load, self.column, wide)
+            each = (load.stride(self.column.var) or 0) * load.buffer.dtype.bytes // _step(self.nest, load, self.column)
+            cost *= self._reading if wide > 1 and places > FOLLOWED else 1.0
+            cost *= CONFLICT if collide({n * each // LINE for n in range(places)}) else 1.0
+        return cost
+
+    @cached_property
+    def _reading(self) -> float:
+        """How many times as long as the sums it takes to read and store what the L2 cache does not hold: 1 where sums take longer."""
+        nest, machine = self.nest, self.env.machine
+        size = sum(least(b.shape) * b.dtype.bytes for b in {a.buffer for a in (*nest.loads, *nest.stores)})
+        if size <= machine.sizes["L2"]:
+            return 1.0
+        level = "L3" if 2 * size <= machine.sizes["L3"] else "memory"  # others use half of L3
+        sums = 2 * prod(a.extent or 1 for a in nest.axes) / machine.peak
+        return max(1.0, size / machine.bandwidth[level] / sums)
 
     def _of_all(self, wide: int, vectors: int) -> int:
         """The instructions of all tiles along a row. Neighbouring vectors of a row are stored to a line more than they fill, if rows begin anywhere;
@@ -206,8 +240,13 @@ def _places(nest: Nest, load: Access, axis: Axis | None, count: int) -> int:
     shared = _shared(nest, load, axis)
     if axis is None or not load.stride(axis.var):
         return 1
-    step = abs(load.stride(axis.var) or 0) // min((abs(load.stride(a.var) or 1) for a in shared), default=1)
-    return min(volume(shared) * count, (count - 1) * max(1, step) + volume(shared))
+    return min(volume(shared) * count, (count - 1) * _step(nest, load, axis) + volume(shared))
+
+
+def _step(nest: Nest, load: Access, axis: Axis | None) -> int:
+    """How many places of an operand a step of an axis is, in those of the terms that walk along it too."""
+    stride = 0 if axis is None else abs(load.stride(axis.var) or 0)
+    return max(1, stride // min((abs(load.stride(a.var) or 1) for a in _shared(nest, load, axis)), default=1))
 
 
 def _shared(nest: Nest, load: Access, axis: Axis | None) -> list[Axis]:
