@@ -607,6 +607,7 @@ def _attention(*shape):
         ("index_put", [f(3, 40), [ids(1, 2, *[0] * 18)], f(20, 40)], {"accumulate": True}),
         ("_embedding_bag", [f(20, 5), ids(*range(20)), ids(0, 18)], {"mode": 1}),
         ("scaled_dot_product_attention", _attention(1, 2, 7, 16), {"is_causal": True}),
+        ("grid_sampler_2d", [f(1, 3, 5, 20), f(1, 13, 10, 2, low=-1.0, high=1.0), 2, 0, False], {}),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

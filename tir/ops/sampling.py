@@ -20,6 +20,7 @@ from .contract import BY_LAYOUT
 from .nn._references import laid_out, plain
 from .nn.windows import dilated, pads_of, window_count
 from .places import as_index, chosen, clamped, constant_of, gathered, integer, listed, require_rank, sized
+from .promotion import wide
 from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator
 from .resizing import METHODS, Taps, at_number, cubic_weights, interpolated, spatial_axes, taps_of
@@ -272,7 +273,7 @@ def grid_sample(
         require_rank(t, count + 2, f"{what} of layout {layout!r}")
     if not grid.dtype.is_float or not equate(grid.shape[1], count) or not equate(grid.shape[0], data.shape[0]):
         raise error(f"a grid of {grid.shape} {grid.dtype} for {data.shape}", f"floats, one batch, {count} coordinates")
-    kind = grid.dtype
+    kind = wide(grid.dtype)
     places, weights = _grid_taps(grid, data.shape[2:], how, padding_mode, align_corners)
 
     def element(batch: Any, channel: Any, *at: Any) -> Expr:
@@ -295,14 +296,14 @@ _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 
 def _grid_taps(grid: Tensor, extents: Sequence[Expr], how: str, padding: str, align_corners: bool) -> list[Tensor]:
     """For each coordinate the elements that are read, and what they count for: (batch, coordinates, elements, places)."""
-    kind = grid.dtype
+    kind = wide(grid.dtype)
 
     def place(batch: Any, axis: Any, at: Sequence[Any]) -> tuple[Expr, Expr]:
         extent = extents[0]
         for n, s in enumerate(reversed(extents[1:])):
             extent = if_then_else(axis == n, s, extent)
         size = cast(kind, extent)
-        scaled = (grid(batch, axis, *at) + const(1, kind)) * const(0.5, kind)
+        scaled = (cast(kind, grid(batch, axis, *at)) + const(1, kind)) * const(0.5, kind)
         return scaled * (size - const(1, kind)) if align_corners else scaled * size - const(0.5, kind), extent
 
     def element(batch: Any, axis: Any, k: Any, *at: Any) -> tuple[Expr, Expr]:
