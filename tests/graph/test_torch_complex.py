@@ -37,7 +37,7 @@ PROGRAMS = {
     "quotients": lambda x: (z(x) / (z(x) + 3), z(x) / 2, 1 / (z(x) + 3j), z(x) / x[..., 0].exp()),
     "sums": lambda x: (z(x) + x[..., 0], z(x) - 1, 1j - z(x), z(x).sum(0), z(x).mean(), z(x).cumsum(1), -z(x)),
     "exponentials": lambda x: (z(x).exp(), torch.exp(-1j * x[..., 0]), rotated(x)),
-    "parts": lambda x: (z(x).abs(), z(x).angle(), z(x).real, z(x).imag, torch.complex(x[..., 0], x[..., 1])),
+    "parts": lambda x: (z(x).abs(), z(x).angle(), z(x).real, z(x).imag, torch.complex(x[..., 0], x[..., 1]), torch.complex(x[:1, :, 0], x[:, :1, 1])),
     "moved": lambda x: (z(x).T, z(x)[:, 1:3], torch.cat([z(x), z(x)], 1), torch.stack(z(x).unbind(1)), z(x).reshape(2, 6).flip(0)),
     "updated": lambda x: (updated(x), torch.where(x[..., 0] > 0, z(x), 0.0), z(x)[:, [2, 0]], z(x).to(torch.complex128)),
     "transforms": lambda x: (torch.fft.fft(z(x)), torch.fft.ifft2(z(x), norm="ortho"), torch.fft.fftn(x).real, torch.fft.rfft2(x[..., 0])),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph import Value
-from .making import Unsupported, axis_of
+from .making import Unsupported, axis_of, broadcast
 from .spectra import of_half, transformed
 from .torch_table import PARTS, Call, Complex, Operand, complex_row, real_row, type_named
 
@@ -16,7 +16,8 @@ from .torch_table import PARTS, Call, Complex, Operand, complex_row, real_row, t
 
 @complex_row("complex")
 def _complex(c: Call, real: Value, imag: Value) -> Any:
-    return Complex(real, imag)
+    shape = broadcast(real.shape, imag.shape)
+    return Complex(*(part if part.shape == shape else c.op("broadcast_to", part, shape) for part in (real, imag)))
 
 
 @complex_row("polar")
