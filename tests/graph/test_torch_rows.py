@@ -267,6 +267,8 @@ for order in (2, 1, 0, 3, float("inf"), float("-inf")):
 for order in (2.0, 1.0, 3.0, float("inf")):
     case("_cdist_forward", f(2, 3, 4), f(2, 5, 4), order, None)
 case("_cdist_forward", f(3, 4), f(5, 4), 2.0, None)
+case("dist", f(3, 4), f(4))
+case("dist", f(3, 4), f(4), float("inf"))
 case("_cdist_forward", f(2, 1, 3, 4), f(6, 5, 4), 2.0, None)
 case("_pdist_forward", f(5, 4), 2.0)
 case("_pdist_forward", f(5, 4), 3.0)
@@ -608,6 +610,7 @@ def _attention(*shape):
         ("_embedding_bag", [f(20, 5), ids(*range(20)), ids(0, 18)], {"mode": 1}),
         ("scaled_dot_product_attention", _attention(1, 2, 7, 16), {"is_causal": True}),
         ("grid_sampler_2d", [f(1, 3, 5, 20), f(1, 13, 10, 2, low=-1.0, high=1.0), 2, 0, False], {}),
+        ("dist", [f(40, 3), f(1, 3), 3], {}),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

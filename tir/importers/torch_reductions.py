@@ -106,6 +106,12 @@ def _cdist(c: Call, x1: Value, x2: Value, p: Number = 2, compute_mode: int | Non
     return _of_power(c, c.op("subtract", first, second), p, -1, False)
 
 
+@row("dist")
+@rounded_once
+def _dist(c: Call, x: Value, other: Value, p: Number = 2) -> Any:
+    return _of_power(c, c.op("subtract", c.tensor(x, c.dtype), c.tensor(other, c.dtype)), p, None, False)
+
+
 @row("_pdist_forward")
 @rounded_once
 def _pdist(c: Call, x: Value, p: Number = 2) -> Any:
