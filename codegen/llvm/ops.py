@@ -10,6 +10,7 @@ from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
 from tir.interp.executor import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
+from tir.transform.host_calls import refused_argument
 from tir.visit import walk
 
 from .convert import F32
@@ -467,6 +468,8 @@ def _call_function(g: Generator, name: str, args: Any, dtype: DType) -> str:
         raise g.error(f"`{name}` takes {len(slots)} arguments here, got {len(args)}{more}")
     array = g.out.alloca("i64", len(slots) + 1, 8)
     for k, (arg, slot) in enumerate(zip(args, slots)):
+        if refusal := refused_argument(slot, arg):
+            raise g.error(f"its call of `{name}` {refusal}")
         place = g.out.value(f"getelementptr inbounds i64, ptr {array}, i64 {k}")
         value = to_memory(g, g.convert(g.plain(arg), arg.dtype, slot.dtype), slot.dtype)
         g.out.emit(f"store {_abi_type(slot.dtype)} {value}, ptr {place}, align 8")

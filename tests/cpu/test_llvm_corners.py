@@ -523,3 +523,24 @@ class Module:
         BuildError, match="`twice` takes 2 arguments here, got 1: n would be read off an array, .* make it a parameter"
     ):
         tir.build(module, "llvm")
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [("7, 3", r"gives `7` as `A\w*`, which is a pointer"), ("A.data, A.data", "as `n`, which is a number")],
+)
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
+def test_a_number_given_for_a_pointer_is_refused_before_it_is_followed(args, error, target):
+    module = parse(f"""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def set(A: T.Buffer((4,), "int32"), n: T.int32):
+        A[0] = n
+
+    @T.prim_func
+    def main(A: T.Buffer((4,), "int32")):
+        Module.set({args})
+""")
+    with pytest.raises(BuildError, match=error):
+        tir.build(module, target)

@@ -449,3 +449,19 @@ def test_every_barrier_and_wait_that_lowering_puts_is_needed(scope: str, stage: 
         without = kernel.with_body(rewrite(kernel.body, lambda n, one=one: NOP if n is one else None))
         report = simulate(without, [a, b, c], strict=False)
         assert {f.kind for f in report.findings} & {"race", "async"}, f"without `{one!r}`:\n{kernel}"
+
+
+def test_memory_that_holds_no_whole_number_of_elements():
+    module = tir.script.parse("""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def set(A: T.Buffer((1,), "int64")):
+        A[0] = T.int64(7)
+
+    @T.prim_func
+    def main(A: T.Buffer((3,), "int32")):
+        Module.set(A.data)
+""")
+    with pytest.raises(tir.RunError, match="buffer `A` of int64 does not fit: its memory has 12 bytes"):
+        tir.build(module, "cuda-sim")["main"](np.zeros(3, "int32"))

@@ -9,7 +9,7 @@ from typing import Any
 from ..analysis.kernels import place_of
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
-from ..expr import BufferLoad, Call, Expr, Var, cast
+from ..expr import BufferLoad, Call, Expr, Var, cast, is_const
 from ..function import PrimFunc
 from ..op import call, string_arg
 from ..stmt import DeclBuffer, Evaluate, Stmt
@@ -66,6 +66,13 @@ def with_host_calls_inlined(hosts: Mapping[str, PrimFunc]) -> dict[str, PrimFunc
     return {name: inlined(name, ()) for name in hosts}
 
 
+def refused_argument(param: Var, arg: Expr) -> str:
+    """Why a call cannot give ``arg`` for a parameter: a number is no pointer, nor the other way round; empty if it can."""
+    if arg.dtype.is_handle == param.dtype.is_handle or (param.dtype.is_handle and is_const(arg, 0)):
+        return ""
+    return f"gives `{arg!r}` as `{param.name}`, which is {'a pointer' if param.dtype.is_handle else 'a number'}"
+
+
 def _with_arguments(func: PrimFunc, args: list[Expr], what: str) -> Stmt:
     """The body of a function for these arguments."""
     if func.ret_type.code != "void":
@@ -74,6 +81,8 @@ def _with_arguments(func: PrimFunc, args: list[Expr], what: str) -> Stmt:
         raise BuildError(f"{what} has {len(args)} arguments; it takes {len(func.params)}")
     values: dict[Var, Any] = {}
     for param, arg in zip(func.params, args):
+        if refusal := refused_argument(param, arg):
+            raise BuildError(f"{what} {refusal}")
         values[param] = arg if param.dtype.is_handle or arg.dtype == param.dtype else cast(str(param.dtype), arg)
         if param in func.buffer_map:
             values[func.buffer_map[param].data] = arg

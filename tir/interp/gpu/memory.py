@@ -84,6 +84,10 @@ class View:
         self.shape = shape
         self.storage = storage_dtype(self.dtype)
         self.item = self.storage.itemsize
+        if memory.data.nbytes % self.item:
+            raise RunError(
+                f"buffer `{name}` of {self.dtype} does not fit: its memory has {memory.data.nbytes} bytes, no whole number of elements"
+            )
         self.flat = memory.data.view(self.storage)
         self.per_granule = self.item // memory.granule
         self.offset = offset * dtype.lanes
