@@ -217,10 +217,15 @@ def _bulk(c: Any, e: Call) -> None:
           c.text(dst_at), c.pointer(src, kind), c.text(src_at), c.text(size), c.text(barrier))  # fmt: skip
 
 
-def _tensor_map(c: Any, e: Any) -> str:
-    """Source of the map of a call of ``tensor_map``."""
+def _mapped(e: Any) -> Any:
+    """The pointer of a call of ``tensor_map``."""
     if not isinstance(e, Call) or e.op != "tensor_map":
         raise RunError(f"a copy of a box takes a T.tensor_map, not `{e!r}`")
+    return e.args[0]
+
+
+def _tensor_map(c: Any, e: Any) -> str:
+    """Source of the map of a call of ``tensor_map``."""
     pointer, dtype, *numbers = e.args
     kind = DType(string_arg(dtype))
     parts = ", ".join(c.text(n) for n in numbers)
@@ -234,15 +239,14 @@ def _tensor_load(c: Any, e: Call) -> None:
     if e.op == "ptx_cp_async_bulk_tensor_multicast":
         bits, *rest = rest
         mask = f", mask={c.text(bits)}"
-    coordinates, made = ", ".join(c.text(x) for x in rest), _tensor_map(c, source)
-    _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(source.args[0])), c.pointer(dst),
-          c.text(dst_at), made, c.text(barrier), coordinates + mask)  # fmt: skip
+    coordinates = ", ".join(c.text(x) for x in rest)
+    _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(_mapped(source))), c.pointer(dst),
+          c.text(dst_at), _tensor_map(c, source), c.text(barrier), coordinates + mask)  # fmt: skip
 
 
 def _tensor_store(c: Any, e: Call) -> None:
     target, src, src_at, *coordinates = e.args
-    made = _tensor_map(c, target)
-    _call(c, tensor_maps.store, c.site("write", _name_of(target.args[0])), made, c.pointer(src),
+    _call(c, tensor_maps.store, c.site("write", _name_of(_mapped(target))), _tensor_map(c, target), c.pointer(src),
           c.text(src_at), *(c.text(x) for x in coordinates))  # fmt: skip
 
 
