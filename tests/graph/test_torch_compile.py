@@ -248,3 +248,13 @@ def test_bytes_between_elements_are_left_to_torch():
         return torch.nn.functional.interpolate(x, size=(11, 3), mode="bilinear")
 
     assert torch.equal(torch.compile(resized, backend="tir")(x), resized(x))
+
+
+@torch.no_grad()
+def test_a_graph_in_parts_is_read_again_when_its_weights_have_changed():
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.BatchNorm2d(4), nn.Sigmoid(), nn.Conv2d(4, 2, 1)).train()
+    run = torch.compile(model, backend="tir")
+    for _ in range(3):
+        x = torch.rand(2, 3, 4, 4)
+        torch.testing.assert_close(run(x), model(x))
+        model[0].weight.data = model[0].weight * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -312,10 +313,11 @@ def _may_overlap(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _partitioned(gm: Any, failed: set[str], target: Any) -> Callable[..., Any]:
-    """The graph in parts: those of steps that can be imported as graphs of their own, the rest as torch runs it."""
+    """The graph in parts: those of steps that can be imported as graphs of their own, the rest as torch runs it. What is given stays as it is."""
+    from torch.fx import GraphModule  # pyright: ignore[reportMissingImports]
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner  # pyright: ignore[reportMissingImports]
 
-    wrong = set(failed)
+    gm, wrong = GraphModule(gm, copy.deepcopy(gm.graph)), set(failed)
     for node in gm.graph.nodes:
         if node.target is operator.getitem and node.name in wrong:
             wrong.add(node.args[0].name)
