@@ -155,3 +155,5 @@ def test_what_has_no_row_is_refused_with_the_reason():
     circle = model_of("TreeEnsembleRegressor", FLOATS, n_targets=1, **nodes, **weighted(leaves, "target", [0], numbers))
     with pytest.raises(ModelError, match="it takes 1025 steps"):
         from_onnx(circle)
+    with pytest.raises(ModelError, match=r"convert with options=\{'zipmap': False\}"):
+        from_onnx(model_of("ZipMap", FLOATS, classlabels_int64s=[0, 1, 2, 3]))

@@ -101,6 +101,11 @@ def _otherwise(c: Call, dtype: Any) -> np.ndarray:
     return np.asarray(given).reshape(()).astype(dtype)
 
 
+@row("ZipMap", domain=ML)
+def _dictionaries(c: Call) -> Any:
+    raise Unsupported("a dictionary for each row is no tensor: convert with options={'zipmap': False}")
+
+
 # ---------------------------------------------------------------- linear models
 
 
