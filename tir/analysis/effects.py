@@ -54,6 +54,11 @@ class Effect:
     def write(self) -> bool:
         return self.kind == WRITE
 
+    @property
+    def behind_pointer(self) -> bool:
+        """Whether it is of what a pointer is given away for, at no index of its own."""
+        return self.through is not None or self.indices is None
+
     def index_parts(self) -> list[Expr]:
         """The expressions in its indices: of a box, the start and the extent of each axis."""
         return [e for index in self.indices or () for e in (index if isinstance(index, tuple) else (index,))]
@@ -146,11 +151,13 @@ class Effects:
         return [e for e in sharing(self.effects, memory) if e.kind != PREFETCH]
 
     def located(self) -> Iterator[Effect]:
-        """The reads and writes that say best which elements they are of: in blocks with effects behind pointers, the
-        declared regions."""
+        """The reads and writes that say best which elements they are of: in blocks that declare regions for what is behind
+        pointers, these and the accesses by index of other memory."""
         declared = {(e.block, e.kind, e.buffer.data) for e in self.effects if e.node is e.block}
+        opaque = {block for block, _, _ in declared}
         for e in self.effects:
-            if e.kind != PREFETCH and (e.node is e.block or (e.block, e.kind, e.buffer.data) not in declared):
+            better = (e.block, e.kind, e.buffer.data) in declared or (e.block in opaque and e.behind_pointer)
+            if e.kind != PREFETCH and (e.node is e.block or not better):
                 yield e
 
     @cached_property
@@ -542,7 +549,7 @@ class _Walker:
 
     def regions(self, block: Block, known: Iterable[Effect] = ()) -> None:
         by_index = {(e.kind, e.buffer.data): True for e in known}
-        by_index.update({(e.kind, e.buffer.data): False for e in known if e.through is not None or e.indices is None})
+        by_index.update({(e.kind, e.buffer.data): False for e in known if e.behind_pointer})
         first = len(self.found)
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
             for region in regions:
