@@ -559,9 +559,9 @@ def main(n: T.int32, a: T.handle, c: T.handle):
 """
 
 
-def tiles(sch: tir.Schedule, buffer: str, order: int = 1) -> None:
+def tiles(sch: tir.Schedule, buffer: str, order: int = 1, pad_value: float | None = 0.0) -> None:
     n = sch.mod["main"].params[0]
-    sch.transform_layout(buffer, ("write", 0), lambda i: (i // n, i % n)[::order], pad_value=0.0)
+    sch.transform_layout(buffer, ("write", 0), lambda i: (i // n, i % n)[::order], pad_value=pad_value)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -578,7 +578,9 @@ def test_tiles_of_a_symbolic_size_with_padding(extent: str, tiles_of_3: int, ord
 
 
 def test_tiles_of_a_size_that_may_be_zero_are_refused_where_elements_exist_without_it() -> None:
-    refused(lambda: tiles(schedule(TILED.replace("EXTENT", "16")), "B"), "divides by `n`", "not known to be positive")
+    for extent, pad_value in (("16", 0.0), ("1", None)):
+        sch = schedule(TILED.replace("EXTENT", extent))
+        refused(lambda: tiles(sch, "B", pad_value=pad_value), "divides by `n`", "not known to be positive")
     sch = schedule(TILED.replace("EXTENT", "n * 4"))
     tiles(sch, "B")
     same(sch, n=0)

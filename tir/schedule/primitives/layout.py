@@ -133,10 +133,10 @@ def _check_transform_layout(
             "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
             caller_of(beyond) if beyond else "", old.name, nodes=[beyond.node] if beyond else [])  # fmt: skip
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
-    if pad_value is not None and made.symbolic_divisors():
-        if old not in state.func.buffer_map.values():  # the caller passes the new layout of a parameter
-            require_positive_divisors(state, old, made, old.shape)  # and a bijection, below
-    elif not assume_injective_transform:
+    divides = bool(made.symbolic_divisors())
+    if divides and old not in state.func.buffer_map.values():  # the caller passes the new layout of a parameter
+        require_positive_divisors(state, old, made, old.shape)
+    if not assume_injective_transform and not (divides and pad_value is not None):  # then a bijection, below
         rule = "two elements of buffer {0} would go to one place"
         require_injective(made.final_indices, domains, rule, old.name)
     try:
