@@ -44,8 +44,8 @@ def _all_own() -> bool:
 
 
 def _content(model: Any) -> str:
-    """The hash of the bytes of a file, in hex digits. That of a file that has been as it is for some time is kept, by what the system says of it: a
-    change of the content is in the times of the file, which no program can set back (``ctime``)."""
+    """The hash of the bytes of a file, in hex digits. It is kept under the file's device, inode, size and times, unless the file was changed in
+    the last seconds: a change of the content changes ``ctime``, which no program can set back."""
     if isinstance(model, (bytes, bytearray)):
         return hashlib.sha256(model).hexdigest()
     with open(os.fspath(model), "rb", buffering=0) as file:

@@ -38,7 +38,7 @@ def _imputer(c: Call) -> Any:
 
 @row("Normalizer", domain=ML)
 def _normalizer(c: Call) -> Any:
-    """Rows over their norm; those of zeros stay."""
+    """Each row divided by its norm; a row of zeros is returned as it is."""
     x, norm = c.of_type(c[0], "float32"), c.attribute("norm", "MAX")
     if norm not in ("MAX", "L1", "L2"):
         raise Unsupported(f"the norm {norm!r} is none of MAX, L1, L2")
@@ -73,7 +73,7 @@ def _one_hot(c: Call) -> Any:
 
 @row("LabelEncoder", 2, domain=ML)
 def _label_encoder(c: Call) -> Any:
-    """What stands for each element in a table of keys and values."""
+    """Each element replaced by its value in a table of keys and values."""
     keys, values = (_table(c, name) for name in ("keys", "values"))
     if not len(keys):
         raise Unsupported("its table has no keys")
@@ -94,7 +94,7 @@ def _table(c: Call, name: str) -> np.ndarray:
 
 
 def _otherwise(c: Call, dtype: Any) -> np.ndarray:
-    """What stands for an element that is no key."""
+    """The value for elements that are no key."""
     given = c.attribute("default_tensor")
     if given is None:
         given = c.attribute("default_int64", -1) if np.dtype(dtype).kind == "i" else c.attribute("default_float", 0.0)

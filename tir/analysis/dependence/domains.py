@@ -80,7 +80,7 @@ def _fills(
     predicate: Expr,
     around: Mapping[Var, Range],
 ) -> bool:
-    """Whether the values of iterators are those of ``found`` in ``domains``, which are all there."""
+    """Whether iterators that take the values in the box ``found``, as far as ``predicate`` holds, take all of ``domains`` and no others."""
     if is_same_box(found, domains):
         return True
     if not encloses(found, domains, Analyzer()):
@@ -99,8 +99,10 @@ def values_taken_once(
     predicate = realize.predicate
     domains = [i.dom for i, _ in pairs]
     found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), "bijective")
-    if found is None or _fills(found, domains, pairs, predicate, around):
-        return None if found is None else domains
+    if found is None:
+        return None
+    if _fills(found, domains, pairs, predicate, around):
+        return domains
     return found if is_const(predicate, 1) else None
 
 

@@ -403,7 +403,7 @@ def _timed(unit: Statement, names: Names, length: int) -> StatementRelations:
 
 
 def once_each(side: StatementRelations) -> StatementRelations:
-    """A statement each of whose instances runs at one time: where one runs several times, those of its loops."""
+    """A statement whose instances run once each: the statement itself, or by its loops where a block instance runs several times."""
     return side if side.before.is_single_valued() else _timed(by_loops(side.unit), side.names, side.length)
 
 
