@@ -249,6 +249,19 @@ def test_buffers_that_a_program_updates_are_state():
     assert [float(model(np.ones(3, "float32"), state=state)[0]) for _ in range(3)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "norm", [nn.BatchNorm2d(3), nn.BatchNorm2d(3, affine=False, momentum=0.4), nn.InstanceNorm2d(3, track_running_stats=True)]
+)  # fmt: skip
+@torch.no_grad()
+def test_a_normalization_in_training_makes_its_running_moments(norm):
+    x = torch.rand(2, 3, 4, 5) - 0.4
+    norm.running_mean += 0.7
+    model = compile_graph(from_exported(torch.export.export(norm, (x,))), "interpreter")
+    *state, _ = (parameter.name.removeprefix("b_") for parameter in model.inputs)
+    made = model(*(norm.get_buffer(name) for name in state), x)
+    close(made, (norm(x), *map(norm.get_buffer, state)))
+
+
 def test_a_program_that_updates_an_input_is_refused():
     def function(m, x):
         return x.add_(1)

@@ -30,6 +30,21 @@ def changed_alone(graph: Any) -> set[Any]:
     return {node for node in candidates if is_alone(node)}
 
 
+def changes(node: Any) -> bool:
+    """Whether a node changes an argument. That a normalization in training changes its running moments is not in its schema."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return False
+    given = {**dict(zip((a.name for a in schema.arguments), node.args)), **node.kwargs}
+    in_training = given.get("training") or given.get("use_input_stats")
+    return (
+        schema.is_mutable
+        or bool(in_training)
+        and given.get("running_mean") is not None
+        and "functional" not in schema.name
+    )
+
+
 def _is_in_place(node: Any) -> bool:
     """Whether a node is an operator as ``add_``, which changes its first argument alone."""
     schema = getattr(node.target, "_schema", None)

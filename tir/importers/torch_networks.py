@@ -11,10 +11,11 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
+from ..ops.promotion import wide
 from .determinants import determinant
 from .making import Unsupported, axis_of
 from .resizing import resized, weights_of
-from .torch_table import Call, NotMade, Number, rounded_once, row
+from .torch_table import Call, NotMade, Number, rounded_once, row, type_named
 from .windows import largest_of_windows, places_of_largest, under_windows
 
 # ---------------------------------------------------------------- products
@@ -322,24 +323,40 @@ def _grid_sampler(
 # ---------------------------------------------------------------- normalizations
 
 
-@row("batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "native_batch_norm")
+@row("batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "native_batch_norm",
+     "_native_batch_norm_legit_functional")  # fmt: skip
 def _batch_norm(
     c: Call, x: Value, weight: Value | None, bias: Value | None, running_mean: Value | None = None,
     running_var: Value | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    kept = (running_mean, running_var)
-    if training and any(moments is not None for moments in kept):
-        raise Unsupported("it is in training mode; call model.eval() first")
+    """In training by the moments of the batch; what the running ones become are results of the functional kind."""
+    is_functional = c.operator.endswith("functional")
+    if training and not is_functional and (running_mean, running_var) != (None, None):
+        raise Unsupported("it changes its running moments in place, as in training; call model.eval() first")
     channels = x.shape[1]
     scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
     shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
-    if None in kept:  # the moments of what is normalized, as in an instance norm
+    after: Sequence[Value | None] = running_mean, running_var
+    if running_mean is None or running_var is None:  # the moments of what is normalized, as in an instance norm
         axes = tuple(n for n in range(len(x.shape)) if n != 1)
         made = c.op("nn.group_norm", x, scale, shift, channels, 1, axes, float(eps))
+    elif training:
+        none = c.filled((channels,), 0, wide(running_mean.dtype))
+        made, *of_batch = c.op("nn.batch_norm", x, scale, shift, none, none, 1, float(eps), True, True, True, 1.0)
+        count = c.tensor(x.elements // channels, none.dtype)
+        of_batch[1] = c.op("multiply", of_batch[1], c.op("divide", count, c.op("subtract", count, 1.0)))  # unbiased
+        kinds = [type_named(said.dtype) for said in c.results[3:]]
+        after = [_moved(c, *each, momentum) for each in zip((running_mean, running_var), of_batch, kinds)]
     else:
         made = c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
     unmade = NotMade("the moments of a normalization")
-    return made if c.operator == "batch_norm" else (made, unmade, unmade)
+    return made if c.operator == "batch_norm" else (made, unmade, unmade, *(after if is_functional else ()))
+
+
+def _moved(c: Call, old: Value, new: Value, kind: DType, momentum: float) -> Value:
+    """A running moment after a batch of which it is ``new``."""
+    kept = _times(c, c.of_type(old, new.dtype), 1.0 - momentum)
+    return c.of_type(c.op("add", kept, _times(c, new, momentum)), kind)
 
 
 @row("layer_norm", "native_layer_norm")
@@ -376,10 +393,10 @@ def _group_norm(
     running_mean: Any = None, running_var: Any = None, momentum: float = 0.1, cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
     channels = x.shape[1]
-    if c.operator == "instance_norm" and not use_input_stats:
-        raise Unsupported("the normalization by running moments")
     scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
     shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
+    if not use_input_stats:
+        return c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
     groups = channels if c.operator == "instance_norm" else num_groups or group
     axes = tuple(range(2, len(x.shape)))
     made = c.op("nn.group_norm", x, scale, shift, groups, 1, axes, float(eps))

@@ -12,7 +12,7 @@ import numpy as np
 from ..dtype import DType
 from ..errors import ModelError
 from ..interp.numbers import array_dtype
-from .torch_in_place import changed_alone
+from .torch_in_place import changed_alone, changes
 from .torch_table import Result
 
 
@@ -178,12 +178,13 @@ def read_exported(program: Any) -> Program:
     alone = changed_alone(program.graph)
 
     def has_row(node: Any) -> bool:
-        operator, changes = named(node.target)[0], hasattr(node.target, "_schema") and node.target._schema.is_mutable
-        return is_known(operator.removesuffix("_")) if node in alone else is_known(operator) and not changes
+        operator = named(node.target)[0].removesuffix("_" if node in alone else "")
+        return is_known(operator) and (node in alone or not changes(node))
 
-    if not all(has_row(n) for n in program.graph.nodes if n.op == "call_function"):
+    calls = [n for n in program.graph.nodes if n.op == "call_function"]
+    if without := [n.target for n in calls if not has_row(n)]:
         table = torch.export.default_decompositions()
-        for target in [t for t in table if is_known(named(t)[0])]:
+        for target in [t for t in table if t not in without and is_known(named(t)[0])]:
             del table[target]
         try:
             program = program.run_decompositions(table)
