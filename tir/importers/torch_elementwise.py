@@ -15,16 +15,14 @@ from ..ops.promotion import wide
 from .making import Unsupported
 from .torch_table import Call, Number, Operand, promoted, rounded_once, row
 
-# of floats; of integers torch converts them
-_OF_FLOATS = {
-    "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "cos": "cos",
+# one operand, in the type of the result
+_UNARY = {
+    "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "cos": "cos",
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "hardswish": "nn.hard_swish",
     "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "log_sigmoid": "nn.log_sigmoid", "mish": "nn.mish",
-    "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "silu": "nn.silu", "sin": "sin", "sinh": "sinh",
+    "neg": "negative", "relu": "nn.relu", "square": "square", "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "silu": "nn.silu", "sin": "sin", "sinh": "sinh",
     "special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
-# of numbers of every kind; of integers the second are the same number
-_OF_NUMBERS = {"abs": "abs", "neg": "negative", "relu": "nn.relu", "square": "square"}
 _ROUNDING = {"ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "trunc"}
 _TESTS = {"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 _COMPARISONS = {
@@ -38,31 +36,29 @@ _BINARY = {
     "nextafter": "nextafter", "remainder": "remainder", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
 }  # fmt: skip
 _OF_BOOLS = {"add": "logical_or", "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor",
-             "maximum": "logical_or", "minimum": "logical_and", "mul": "logical_and"}  # fmt: skip
+             "maximum": "logical_or", "minimum": "logical_and", "multiply": "logical_and"}  # fmt: skip
 _LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
 
 
 def _rows_of_tables() -> None:
-    for name, ours in _OF_FLOATS.items():
+    for name, ours in _UNARY.items():
         row(name)(lambda c, x, ours=ours: c.op(ours, c.tensor(x, c.dtype)))
-    for name, ours in _OF_NUMBERS.items():
-        row(name)(lambda c, x, ours=ours: c.op(ours, x))
     for name, ours in _ROUNDING.items():
         row(name)(lambda c, x, ours=ours: c.op(ours, x) if x.dtype.is_float else x)
     for name, ours in _TESTS.items():
         row(name)(lambda c, x, ours=ours: c.op(ours, c.tensor(x, x.dtype if x.dtype.is_float else DType("float32"))))
     for name, ours in _COMPARISONS.items():
-        row(name)(lambda c, x, other, ours=ours: _paired(c, ours, x, other, promoted(x, other)))
+        row(name)(lambda c, x, other, ours=ours: paired(c, ours, x, other, promoted(x, other)))
     for name, ours in _BINARY.items():
-        row(name)(lambda c, x, other, ours=ours: _paired(c, ours, x, other, c.dtype))
+        row(name)(lambda c, x, other, ours=ours: paired(c, ours, x, other, c.dtype))
     for name, ours in _LOGICAL.items():
         row(name)(lambda c, x, other, ours=ours: c.op(ours, _truth(c, x), _truth(c, other)))
 
 
-def _paired(c: Call, ours: str, x: Operand, other: Operand, dtype: DType) -> Value:
+def paired(c: Call, ours: str, x: Operand, other: Operand, dtype: DType) -> Value:
     """An operator of two operands in a type; at least one of them is a tensor."""
     if dtype.is_bool:
-        ours = _OF_BOOLS.get(c.operator, ours)
+        ours = _OF_BOOLS.get(ours, ours)
         if c.operator in _COMPARISONS:
             dtype = DType("int8")
     if not isinstance(x, Value) and not isinstance(other, Value):
@@ -119,12 +115,12 @@ def _round_decimal(c: Call, x: Value, decimals: int) -> Value:
 def _add(c: Call, x: Operand, other: Operand, alpha: Number = 1) -> Any:
     ours = "add" if c.operator == "add" else "subtract"
     first, second = (other, x) if c.operator == "rsub" else (x, other)
-    return _paired(c, ours, first, second, c.dtype) if alpha == 1 else _with_multiple(c, ours, first, second, alpha)
+    return paired(c, ours, first, second, c.dtype) if alpha == 1 else _with_multiple(c, ours, first, second, alpha)
 
 
 @rounded_once
 def _with_multiple(c: Call, ours: str, x: Operand, other: Operand, alpha: Number) -> Any:
-    return _paired(c, ours, x, _scaled(c, other, alpha), c.dtype)
+    return paired(c, ours, x, _scaled(c, other, alpha), c.dtype)
 
 
 def _scaled(c: Call, x: Operand, by: Number) -> Operand:
@@ -142,7 +138,7 @@ def _mul(c: Call, x: Operand, other: Operand) -> Any:
 
 
 def _product(c: Call, x: Operand, other: Operand) -> Value:
-    return _paired(c, "multiply", x, other, c.dtype)
+    return paired(c, "multiply", x, other, c.dtype)
 
 
 def _is_rounded(c: Call, *operands: Operand) -> bool:
@@ -159,18 +155,18 @@ def _div(c: Call, x: Operand, other: Operand, rounding_mode: str | None = None) 
 
 def _quotient(c: Call, x: Operand, other: Operand, rounding_mode: str | None) -> Value:
     if rounding_mode is None:
-        return _paired(c, "divide", x, other, c.dtype)
+        return paired(c, "divide", x, other, c.dtype)
     if rounding_mode == "floor":
-        return _paired(c, "floor_divide", x, other, c.dtype)
+        return paired(c, "floor_divide", x, other, c.dtype)
     if c.dtype.is_float:
-        return c.op("trunc", _paired(c, "divide", x, other, c.dtype))
-    return _paired(c, "trunc_divide", x, other, c.dtype)
+        return c.op("trunc", paired(c, "divide", x, other, c.dtype))
+    return paired(c, "trunc_divide", x, other, c.dtype)
 
 
 @row("gcd", "lcm")
 def _common(c: Call, x: Value, other: Value) -> Any:
     """A multiple is computed in 32 bits at least, and wraps."""
-    divisor = _paired(c, "gcd", x, other, c.dtype)
+    divisor = paired(c, "gcd", x, other, c.dtype)
     if c.operator == "gcd":
         return divisor
     kind = c.dtype if c.dtype.bits >= 32 else DType("int32")
@@ -230,7 +226,7 @@ def _pow(c: Call, x: Operand, exponent: Operand) -> Any:
 def _extreme_of_numbers(c: Call, x: Value, other: Value) -> Any:
     """That of two values that is no nan."""
     first, second = (c.tensor(v, c.dtype) for v in (x, other))
-    made = c.op({"fmax": "maximum", "fmin": "minimum"}[c.operator], first, second)
+    made = paired(c, {"fmax": "maximum", "fmin": "minimum"}[c.operator], first, second, c.dtype)
     if not c.dtype.is_float:
         return made
     return c.op("where", c.op("isnan", first), second, c.op("where", c.op("isnan", second), first, made))
@@ -269,7 +265,7 @@ def _clamp(
         min, max = min_val, max_val
     made = c.operand(x, c.dtype)
     for ours, bound in (("maximum", min), ("minimum", max)):
-        made = made if bound is None else c.op(ours, made, c.operand(bound, c.dtype))
+        made = made if bound is None else paired(c, ours, made, bound, c.dtype)
     return made
 
 

@@ -24,9 +24,10 @@ def _arange(c: Call, end: Any, start: Any = 0, step: Number = 1, dtype: DType | 
 
 
 @row("linspace")
-def _linspace(c: Call, start: float, end: float, steps: int, dtype: DType | None = None) -> Any:
+def _linspace(c: Call, start: Any, end: Any, steps: int, dtype: DType | None = None) -> Any:
     """From the nearer end, as torch; integers of the ends as integers."""
     at = np.arange(*c.room(steps))
+    start, end = (_item(c, n) if isinstance(n, Value) else n for n in (start, end))
     start, end = (int(n) if c.dtype.is_int else n for n in (start, end))
     step = (end - start) / max(steps - 1, 1)
     return c.converted(np.where(at < max(steps // 2, 1), start + step * at, end - step * (steps - 1 - at)))
@@ -97,4 +98,5 @@ def _random(c: Call, **given: Any) -> Any:
 
 @row("meshgrid")
 def _meshgrid(c: Call, tensors: Sequence[Value], indexing: str = "ij") -> Any:
-    return tuple(tensors) if len(tensors) == 1 else c.op("meshgrid", *tensors, indexing=indexing)
+    several = [c.shaped(x, (-1,)) for x in tensors]
+    return tuple(several) if len(several) == 1 else c.op("meshgrid", *several, indexing=indexing)

@@ -9,6 +9,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
+from .torch_elementwise import paired
 from .torch_table import Call, Number, promoted, rounded_once, row
 
 Axes = int | list[int] | None
@@ -48,7 +49,7 @@ def _ordered(c: Call, ours: str, x: Value, dim: Axes, keepdim: bool) -> Value:
 @row("max", "min")
 def _max(c: Call, x: Value, dim: Any = None, keepdim: bool = False, other: Value | None = None) -> Any:
     if other is not None:
-        return c.op(f"{c.operator}imum", c.operand(x, c.dtype), c.operand(other, c.dtype))
+        return paired(c, f"{c.operator}imum", x, other, c.dtype)
     made = _ordered(c, c.operator, x, dim, keepdim)
     return made if dim is None else (made, _place(c, c.operator, x, dim, keepdim))
 

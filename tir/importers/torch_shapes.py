@@ -403,11 +403,10 @@ def _are_adjacent(axes: Sequence[int]) -> bool:
 @row("index_put", "_unsafe_index_put")
 def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False) -> Any:
     places = [i for i in indices if i is not None]
-    if len(places) == 1 == len(indices) and places[0].dtype.is_bool and values.elements == 1 and not accumulate:
-        mask = c.shaped(places[0], (*places[0].shape, *[1] * (len(x.shape) - len(places[0].shape))))  # x[mask] = v
-        return c.op("where", mask, c.shaped(values, ()), x)
     if any(i.dtype.is_bool for i in places):
-        raise Unsupported("a mask with several values")
+        if len(places) > 1:
+            raise Unsupported("a mask beside other indices")
+        return _put_where(c, x, indices.index(places[0]), places[0], values, accumulate)
     if len(places) < len(indices):  # x[:, i] = v: with all indices of the axes between
         whole = [n for n, i in enumerate(indices) if i is None]
         given = [n for n, i in enumerate(indices) if i is not None]
@@ -439,9 +438,22 @@ def _masked_scatter(c: Call, x: Value, mask: Value, source: Value) -> Any:
     if not source.elements:
         return x
     mask = mask if mask.shape == x.shape else c.op("broadcast_to", mask, x.shape)
-    number = c.op("cumsum", c.shaped(c.op("astype", mask, "int64"), (-1,)), 0)
-    place = c.op("minimum", c.op("maximum", c.op("subtract", number, 1), 0), source.elements - 1)
-    return c.op("where", mask, c.shaped(c.op("take", c.shaped(source, (-1,)), place, 0), x.shape), x)
+    made = _put_where(c, c.shaped(x, (-1,)), 0, c.shaped(mask, (-1,)), c.shaped(source, (-1,)), False)
+    return c.shaped(made, x.shape)
+
+
+def _put_where(c: Call, x: Value, axis: int, mask: Value, values: Value, accumulate: bool) -> Value:
+    """``x[:, mask] = values``, with a mask of the axes from one on: the values in order, or one of them everywhere."""
+    behind = len(x.shape) - axis - len(mask.shape)
+    values = c.shaped(values, (*[1] * (axis + 1 + behind - len(values.shape)), *values.shape))
+    places = [1] * len(mask.shape)
+    if values.shape[axis] != 1:
+        number = c.op("cumsum", c.shaped(c.op("astype", mask, "int64"), (-1,)), 0)
+        number = c.op("minimum", c.op("maximum", c.op("subtract", number, 1), 0), values.shape[axis] - 1)
+        values, places = c.op("take", values, number, axis), mask.shape
+    values = c.shaped(values, (*values.shape[:axis], *places, *values.shape[axis + 1 :]))
+    mask = c.shaped(mask, (*mask.shape, *[1] * behind))
+    return c.op("where", mask, c.op("add", x, values) if accumulate else values, x)
 
 
 _REDUCED = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amin": "min", "amax": "max", "mean": "mean"}
