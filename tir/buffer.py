@@ -38,7 +38,7 @@ class Range(Node):
     def __post_init__(self) -> None:
         low: Any = self.min
         extent: Any = self.extent
-        if type(low) is IntImm and type(extent) is IntImm and low.dtype is extent.dtype:
+        if type(extent) is IntImm and isinstance(low, Expr) and low.dtype is extent.dtype:
             return  # most are
         if not isinstance(low, Expr) or not isinstance(extent, Expr):
             raise TypeError(

@@ -9,7 +9,7 @@ from typing import Any
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
 from .expr import TRUE, Expr, IntImm, Var, const
-from .node import EMPTY, Node, Span, made_from, node
+from .node import EMPTY, Node, Span, made_from, node, once
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "serial",
@@ -73,6 +73,7 @@ class For(Stmt):
     annotations: Any = EMPTY
 
     @property
+    @once
     def domain(self) -> Range:
         """The values of the loop variable."""
         return Range(self.min, self.extent)

@@ -145,13 +145,13 @@ def free_vars(root: Any) -> list[Var]:
                     elif type(part) not in LEAVES:
                         used.update([(leaf, None) for leaf in walk(part) if type(leaf) is Var])
         elif kind not in LEAVES:
-            if kind in _BOUND:
-                bound.update(_BOUND[kind](item))
+            if kind in BINDERS:
+                bound.update(BINDERS[kind](item))
             stack += item.children()[::-1]
     return [v for v in used if v not in bound]
 
 
-_BOUND: dict[type, Callable[[Any], Iterable[Var]]] = {
+BINDERS: dict[type, Callable[[Any], Iterable[Var]]] = {  # what nodes bind
     For: lambda s: (s.loop_var,),
     IterVar: lambda i: (i.var,),
     Block: lambda s: [b.data for b in (*s.alloc_buffers, *(m.buffer for m in s.match_buffers))],

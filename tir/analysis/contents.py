@@ -8,9 +8,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable
 from itertools import accumulate, chain, compress, count, filterfalse
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
 
+from ..aliases import memory_of
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import PrimFunc
@@ -18,7 +19,6 @@ from ..node import Memo, once, version_before
 from ..records import record
 from ..recursion import with_recursion_limit
 from ..stmt import (
-    SERIAL,
     Allocate,
     AllocateConst,
     AttrStmt,
@@ -35,7 +35,7 @@ from ..stmt import (
     in_short_parts,
     is_long,
 )
-from ..visit import LEAVES, free_vars
+from ..visit import BINDERS, LEAVES, vars_in
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
@@ -164,7 +164,6 @@ class Inside:
 
 
 contents = Inside(lambda found: found)
-marked = Inside(lambda found: [s for s in found if type(s) is For and (s.kind != SERIAL or s.annotations)])
 with_memory = Inside(
     lambda found: [s for s in found if type(s) is BlockRealize and (s.block.alloc_buffers or s.block.match_buffers)]
 )
@@ -321,27 +320,56 @@ def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:
     return kept if same else frozenset()
 
 
+class Occurring(NamedTuple):
+    """What occurs in a statement: variables and buffers (not what is in these), the variables that it binds, and the
+    pointers of the memory that it views."""
+
+    variables: set[Var]
+    buffers: set[Buffer]
+    bound: set[Var]
+    viewed: set[Var]
+
+
+@once
+def occurring(stmt: Any) -> Occurring:
+    """What occurs in a statement; found once for each, and for each block in it, which stays where others change."""
+    found = variables, buffers, bound, viewed = Occurring(set(), set(), set(), set())
+    nodes = [stmt]
+    for item in nodes:  # which grows
+        kind = type(item)
+        if kind is Var:
+            variables.add(item)
+        elif kind is Buffer:
+            buffers.add(item)
+        elif kind is Block and item is not stmt:
+            for names, inner in zip(found, occurring(item)):
+                names |= inner
+        elif kind not in LEAVES:
+            if kind in BINDERS:
+                bound.update(BINDERS[kind](item))
+            nodes += item.children()
+    if type(stmt) is Block:
+        viewed |= memory_of(m.source for m in stmt.match_buffers)
+    return found
+
+
 @once
 def free_in(stmt: Any) -> frozenset[Var]:
-    """The free variables of a statement; found once for each."""
-    return frozenset(free_vars(stmt))
+    """The free variables of a statement, as :func:`tir.visit.free_vars` has them; found once for each."""
+    names = occurring(stmt)
+    return frozenset(names.variables.union(*map(_vars_of, names.buffers)) - names.bound)
+
+
+@once
+def _vars_of(buffer: Buffer) -> set[Var]:
+    return vars_in(*buffer.children())
 
 
 @once
 def named(stmt: Any) -> frozenset[Any]:
-    """The variables and buffers, with their pointers, that occur in a statement; computed once for each."""
-    names: set[Any] = set()
-    nodes = [stmt]
-    for item in nodes:  # which grows
-        kind = type(item)
-        if kind is Var or kind is Buffer:
-            names.add(item)
-        elif kind is Block and item is not stmt:
-            names |= named(item)
-        elif kind not in LEAVES:
-            nodes += item.children()
-    names.update([item.data for item in names if type(item) is Buffer])
-    return frozenset(names)
+    """The variables and buffers, with their pointers, that occur in a statement; found once for each."""
+    names = occurring(stmt)
+    return memory_of(names.buffers).union(names.variables, names.buffers)
 
 
 NAMING = MembersBy(named)

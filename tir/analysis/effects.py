@@ -278,7 +278,7 @@ def as_range(index: Any) -> Range | None:
     if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
         step = index.stride.value * (index.lanes - 1)
         return Range(index.base if step >= 0 else index.base + step, const(abs(step) + 1, index.base.dtype))
-    return None if index.dtype.lanes > 1 else Range(index, IntImm(1, index.dtype))
+    return None if index.dtype.lanes > 1 else Range(index, const(1, index.dtype))
 
 
 class _Walker:

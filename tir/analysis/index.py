@@ -19,9 +19,9 @@ from ..expr import Expr, Var, conjuncts, is_const
 from ..function import PrimFunc
 from ..node import once
 from ..records import cached_property
-from ..stmt import Block, BlockRealize, DeclBuffer, For, SeqStmt, Stmt, edited_seq, seq
+from ..stmt import SERIAL, Block, BlockRealize, DeclBuffer, For, SeqStmt, Stmt, edited_seq, seq
 from ..visit import has_load, uses_var
-from .contents import contents, marked, parts, path_to, shape, sub_statements, with_memory
+from .contents import contents, parts, path_to, shape, sub_statements, with_memory
 
 
 class Place:
@@ -195,17 +195,17 @@ class Index:
         return contents(self.root.node)
 
     @cached_property
-    def _by_key(self) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
-        """The loops by variable, and the realizes of blocks by name, in any order."""
+    def _tables(self) -> tuple[dict[Var, For], dict[str, BlockRealize], list[For]]:
+        """The loops by variable, and the realizes of blocks by name, in any order; and the loops that are ``marked``."""
         return _tables_of(self.root.node)
 
     @property
     def loops(self) -> Mapping[Var, LoopRef]:
-        return _Places(self, self._by_key[0], _var_of)
+        return _Places(self, self._tables[0], _var_of)
 
     @property
     def blocks(self) -> Mapping[str, BlockRef]:
-        return _Places(self, self._by_key[1], _name_of)
+        return _Places(self, self._tables[1], _name_of)
 
     @property
     def views(self) -> list[MatchBufferRegion]:
@@ -222,10 +222,10 @@ class Index:
             if b.scope in scopes
         ]
 
-    @cached_property
-    def marked(self) -> tuple[For, ...]:
-        """The loops that are not serial, or have annotations."""
-        return marked(self.root.node)
+    @property
+    def marked(self) -> list[For]:
+        """The loops that are not serial, or have annotations, in program order."""
+        return self._tables[2]
 
     @property
     def with_clause(self) -> list[LoopRef]:
@@ -328,19 +328,23 @@ def _name_of(realize: BlockRealize) -> str:
     return realize.block.name
 
 
-def _tables_of(stmt: Any) -> tuple[dict[Var, For], dict[str, BlockRealize]]:
-    """The loops in a statement by variable, and the realizes of blocks by name; of a long sequence, by parts."""
-    loops, blocks = dict[Var, For](), dict[str, BlockRealize]()
+def _tables_of(stmt: Any) -> tuple[dict[Var, For], dict[str, BlockRealize], list[For]]:
+    """The loops in a statement by variable, the realizes of blocks by name, and the loops that are not serial, or have
+    annotations; of a long sequence, by parts."""
+    loops, blocks, marked = dict[Var, For](), dict[str, BlockRealize](), list[For]()
     for n in shape(stmt):
         if type(n) is For:
             loops[n.loop_var] = n
+            if n.kind != SERIAL or n.annotations:
+                marked.append(n)
         elif type(n) is BlockRealize:
             blocks[n.block.name] = n
         else:
             for inner in map(_tables_of_part, parts(n)):
                 loops.update(inner[0])
                 blocks.update(inner[1])
-    return loops, blocks
+                marked += inner[2]
+    return loops, blocks, marked
 
 
 _tables_of_part = once(_tables_of)

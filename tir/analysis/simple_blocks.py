@@ -65,8 +65,9 @@ def _targets(block: Block, others: Iterable[Var]) -> Mapping[Var, BufferStore] |
     for store in found:
         if isinstance(store, BufferStore):
             target.setdefault(store.buffer.data, store)
-    moving = bound_inside(block).union(others)
-    if any(uses_var(i, moving) for store in target.values() for i in store.indices):
+    used = vars_in(*(i for store in target.values() for i in store.indices))
+    inside = used.difference(i.var for i in block.iter_vars)
+    if not used.isdisjoint(others) or not (not inside or inside.isdisjoint(bound_inside(block))):
         return None
     return target if all(_same_element(a, target[a.buffer.data]) for a in sharing(found, target)) else None
 

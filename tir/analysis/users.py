@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing, source_of, views_in
-from ..buffer import Buffer, BufferRegion, MatchBufferRegion
+from ..buffer import Buffer, BufferRegion
 from ..errors import require
 from ..expr import BufferLoad, Var
 from ..function import PrimFunc
 from ..node import once
 from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, While
-from ..visit import LEAVES, contains, walk
-from .contents import NAMING, MembersBy, contents, has_blocks, sub_statements, with_memory
+from ..visit import contains, walk
+from .contents import NAMING, MembersBy, contents, has_blocks, occurring, sub_statements, with_memory
 from .effects import effects
 from .index import BlockRef, Place
 
@@ -61,29 +61,10 @@ _WITH_REGIONS = MembersBy(_in_regions)
 
 def uses_pointer(stmt: Any, buffer: Buffer) -> bool:
     """Whether the memory of ``buffer`` is accessed through its pointer or another view, besides loads and stores."""
-    pointed, buffers = _memory(stmt)
-    return shares_memory(buffer, pointed) or buffers.get(buffer.data, buffer) is not buffer
-
-
-@once
-def _memory(stmt: Any) -> tuple[set[Var], dict[Var, Buffer]]:
-    """The pointers that occur in a statement, of memory that it views or has two buffers of; and a buffer of each."""
-    inside = type(stmt) is BlockRealize  # a block stays where its realize is another one
-    known = _memory(stmt.block) if inside else (set[Var](), dict[Var, Buffer]())
-    pointed, buffers = set(known[0]), dict(known[1])
-    items: list[Any] = [*stmt.iter_values, stmt.predicate] if inside else [stmt]
-    for item in items:  # which grows
-        kind = type(item)
-        if kind not in LEAVES:
-            items += item.children()
-        if kind is Var:
-            pointed.add(item)
-        elif kind is Buffer:
-            if buffers.setdefault(item.data, item) is not item:
-                pointed.add(item.data)
-        elif kind is MatchBufferRegion:
-            pointed.add(item.source.buffer.data)
-    return pointed, buffers
+    names = occurring(stmt)
+    if shares_memory(buffer, names.variables) or shares_memory(buffer, names.viewed):
+        return True
+    return any(b is not buffer for b in sharing(names.buffers, buffer))
 
 
 def used_memory(root: Any, without: Collection[Any], around: Collection[Any]) -> set[Var]:

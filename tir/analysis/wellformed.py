@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..aliases import memory_of, shares_memory
+from ..aliases import shares_memory
 from ..arith import Analyzer
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..errors import WellFormedError
@@ -38,7 +38,8 @@ from .contents import parts
 from .index import index_of
 from .private_clause import clause_problems
 
-LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread_binding")
+_PLAIN_KINDS = ("serial", "parallel", "vectorized", "unrolled")  # without a thread axis
+LOOP_KINDS = (*_PLAIN_KINDS, THREAD_BINDING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,39 +94,36 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
     return (*buffer.shape, *buffer.strides, *offset)
 
 
+Names = set[Any] | frozenset[Any]
+
+
 class Summary:
     """What a well-formed part uses from its context, and defines: it is well-formed wherever these fit."""
 
-    __slots__ = ("uses", "used_in_blocks", "buffers", "bound", "allocated", "blocks", "threads", "plain", "depth")
+    __slots__ = ("uses", "used_in_blocks", "bound", "allocated", "blocks", "threads", "plain", "depth")
 
     def __init__(self, depth: int = 0) -> None:
-        self.uses: set[Var] = set()
-        self.used_in_blocks: set[Var] = set()  # in blocks with iterators, which hide the loops around
-        self.buffers: set[Buffer] = set()
-        self.bound: set[Var] = set()
-        self.allocated: set[Buffer] = set()
+        self.uses: Names = set()  # variables and buffers
+        self.used_in_blocks: Names = set()  # in blocks with iterators, which hide the loops around
+        self.bound: Names = set()  # variables, and the buffers that are
+        self.allocated: frozenset[Buffer] = _NOTHING
         self.blocks: set[str] = set()
-        self.threads: set[str] = set()
+        self.threads: frozenset[str] = _NOTHING
         self.plain = True  # only what is listed here matters
         self.depth = depth
 
     def close(self) -> None:
         """Remove what is defined inside the part. The summary is complete then, and not changed any more."""
-        if self.bound:
-            self.uses -= self.bound
-            self.used_in_blocks -= self.bound
-        if self.allocated:
-            self.buffers -= self.allocated
-        self.uses = self.uses or _NOTHING  # for all summaries one: most of their sets are empty
-        self.used_in_blocks = self.used_in_blocks or _NOTHING
-        self.buffers = self.buffers or _NOTHING
-        self.bound = self.bound or _NOTHING
-        self.allocated = self.allocated or _NOTHING
-        self.threads = self.threads or _NOTHING
-
-    def allocate(self, buffers: Iterable[Buffer], pointers: Iterable[Var]) -> None:
-        self.allocated.update(buffers)
-        self.bound.update(pointers)
+        bound = self.bound
+        if bound:
+            self.uses -= bound
+            self.used_in_blocks -= bound
+        else:
+            self.bound = _NOTHING  # for all summaries one: most of their sets are empty
+        if not self.uses:
+            self.uses = _NOTHING
+        if not self.used_in_blocks:
+            self.used_in_blocks = _NOTHING
 
     def add(self, part: Summary, depth: int) -> None:
         """Add the summary of ``part``, nested in ``depth`` blocks."""
@@ -134,12 +132,14 @@ class Summary:
         else:
             self.used_in_blocks |= part.uses
         self.used_in_blocks |= part.used_in_blocks
-        self.buffers |= part.buffers
         self.bound |= part.bound
-        self.allocated |= part.allocated
         self.blocks |= part.blocks
-        self.threads |= part.threads
-        self.plain = self.plain and part.plain
+        if part.allocated:
+            self.allocated |= part.allocated
+        if part.threads:
+            self.threads |= part.threads
+        if not part.plain:
+            self.plain = False
 
 
 _NOTHING = frozenset[Any]()
@@ -153,9 +153,8 @@ class _Checker:
     def __init__(self) -> None:
         self.computed: dict[Var, Any] = {}  # variables that are no sizes, and the first size that is computed from each
         self.problems: list[Problem] = []
-        self.defined: set[Var] = set()
+        self.defined: set[Any] = set()  # variables and buffers
         self.hidden: dict[Var, str] = {}  # loop variables outside the block being read: name of that block
-        self.known: set[Buffer] = set()
         self.gone: set[Any] = set()  # buffers and pointers whose scope has ended
         self.blocks: set[str] = set()
         self.threads: list[For] = []
@@ -175,8 +174,7 @@ class _Checker:
         for param, buffer in func.buffer_map.items():
             if param not in self.defined:
                 self.report(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
-            self.defined.add(buffer.data)
-            self.known.add(buffer)
+            self.defined.update((buffer.data, buffer))
         sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
         self.defined.update(size for size in sizes if isinstance(size, Var))  # one that a shape names first, it defines
         self.computed = {v: size for size in reversed(sizes) for v in vars_in(size) if v not in self.defined}
@@ -282,8 +280,8 @@ class _Checker:
         self.expr(node, *indices)
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
-        self.part.buffers.add(buffer)
-        if buffer in self.known or shares_memory(buffer, self.defined):
+        (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).add(buffer)
+        if self._has_memory((buffer,)):
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
         self.report(node, f"buffer `{buffer.name}` is used {where}")
@@ -338,16 +336,19 @@ class _Checker:
         twice."""
         defined, hidden = self.defined, self.hidden
         return (
-            part.uses <= defined
-            and part.used_in_blocks <= defined
+            (part.uses <= defined or self._has_memory(part.uses - defined))
+            and (part.used_in_blocks <= defined or self._has_memory(part.used_in_blocks - defined))
             and part.used_in_blocks.isdisjoint(self.loops)
             and part.bound.isdisjoint(defined)
-            and part.allocated.isdisjoint(self.known)
             and (not hidden or (part.uses.isdisjoint(hidden) and part.used_in_blocks.isdisjoint(hidden)))
-            and (part.buffers <= self.known or memory_of(part.buffers - self.known) <= defined)
             and (not self.blocks or part.blocks.isdisjoint(self.blocks))
             and (not self.threads or not any(loop.thread in part.threads for loop in self.threads))
         )
+
+    def _has_memory(self, names: Iterable[Any]) -> bool:
+        """Whether all of ``names`` are buffers that are declared here, or whose pointers are defined."""
+        defined = self.defined
+        return all(type(b) is Buffer and (b in defined or b.data in defined) for b in names)
 
     def leaf(self, s: Any) -> None:
         self.expr(s, *s.children())
@@ -381,29 +382,40 @@ class _Checker:
 
     def loop(self, s: Any) -> None:
         """Visit a nest of loops."""
-        fresh, launched = list[Var](), len(self.threads)
+        fresh, launched, defined = list[Var](), len(self.threads), self.defined
         while type(s) is For:
-            var, low, extent, thread = s.loop_var, s.min, s.extent, s.thread
+            var, low, extent = s.loop_var, s.min, s.extent
+            dtype = var.dtype
             if type(low) is not IntImm or type(extent) is not IntImm:
                 self.expr(s, low, extent)
-            if s.kind not in LOOP_KINDS:
-                self.report(s, f"loop `{var.name}` has the unknown kind {s.kind!r}")
-            if (s.kind == THREAD_BINDING) is not (thread != ""):
-                self.report(s, f"loop `{var.name}` of kind {s.kind} has the thread axis {thread!r}")
-            if low.dtype is not var.dtype or extent.dtype is not var.dtype:
-                part, e = ("minimum", low) if low.dtype is not var.dtype else ("extent", extent)
-                self.report(s, f"loop `{var.name}` is {var.dtype}, but its {part} {e.dtype}")
-            if thread and is_launch_axis(thread):
-                self.part.threads.add(s.thread)
-                self._bound_again(s)
-                self.threads.append(s)
-            if self.define(var, s, "loop variable"):
+            if s.thread or s.kind not in _PLAIN_KINDS or low.dtype is not dtype or extent.dtype is not dtype:
+                self._head(s)
+            if var in defined:
+                self.define(var, s, "loop variable")
+            else:
+                defined.add(var)
                 fresh.append(var)
-            self.loops.add(var)
             s = s.body
+        self.part.bound.update(fresh)
+        self.loops.update(fresh)
         self.visit(s)
-        self.defined.difference_update(fresh)
+        defined.difference_update(fresh)
         del self.threads[launched:]
+
+    def _head(self, s: For) -> None:
+        """The kind and the types of a loop, and its thread axis."""
+        var, low, extent, thread = s.loop_var, s.min, s.extent, s.thread
+        if s.kind not in LOOP_KINDS:
+            self.report(s, f"loop `{var.name}` has the unknown kind {s.kind!r}")
+        if (s.kind == THREAD_BINDING) is not (thread != ""):
+            self.report(s, f"loop `{var.name}` of kind {s.kind} has the thread axis {thread!r}")
+        if low.dtype is not var.dtype or extent.dtype is not var.dtype:
+            part, e = ("minimum", low) if low.dtype is not var.dtype else ("extent", extent)
+            self.report(s, f"loop `{var.name}` is {var.dtype}, but its {part} {e.dtype}")
+        if thread and is_launch_axis(thread):
+            self.part.threads |= {thread}
+            self._bound_again(s)
+            self.threads.append(s)
 
     def if_(self, s: IfThenElse) -> None:
         if not s.condition.dtype.is_bool:
@@ -455,21 +467,20 @@ class _Checker:
         self.part.plain = False
         self.buffer_parts(s.buffer, s)
         self.expr(s, s.buffer.data)
-        self.known.add(s.buffer)
+        self.defined.add(s.buffer)
         self.visit(s.body)
-        self.known.discard(s.buffer)
+        self.defined.discard(s.buffer)
         self.gone.add(s.buffer)
 
     def buffer_realize(self, s: BufferRealize) -> None:
         self.part.plain = False
-        self.known.add(s.buffer)
         fresh = not shares_memory(s, self.defined)
-        self.defined.add(s.buffer.data)
+        self.defined.update((s.buffer.data, s.buffer))
         self.expr(s, *[e for r in s.bounds for e in (r.min, r.extent)], s.condition)
         self.visit(s.body)
         if fresh:
             self.defined.discard(s.buffer.data)
-        self.known.discard(s.buffer)
+        self.defined.discard(s.buffer)
         self.gone.add(s.buffer)
 
     def realize(self, s: BlockRealize) -> None:
@@ -482,49 +493,51 @@ class _Checker:
             self.report(
                 s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings"
             )
-        self.expr(s, *s.iter_values)
-        if not s.predicate.dtype.is_bool:
-            self.report(s, f"the predicate of block `{block.name}` has dtype {s.predicate.dtype}, not bool")
-        known = type(s.predicate) is IntImm
-        own = None if known else next((iv.var for iv in block.iter_vars if uses_var(s.predicate, iv.var)), None)
-        if own is not None:
-            what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
-            self.report(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
-        elif not known:
-            self.expr(s, s.predicate)
-        domains = [iv.dom for iv in block.iter_vars if iv.dom is not None]
-        ends = [e for dom in domains for e in (dom.min, dom.extent) if type(e) is not IntImm]
-        if ends:
-            self.expr(s, *ends)
-        for iv, value in zip(block.iter_vars, s.iter_values):
-            if iv.var.dtype is not value.dtype:
+        if s.iter_values:
+            self.expr(s, *s.iter_values)
+        predicate = s.predicate
+        if not predicate.dtype.is_bool:
+            self.report(s, f"the predicate of block `{block.name}` has dtype {predicate.dtype}, not bool")
+        if type(predicate) is not IntImm:
+            own = next((iv.var for iv in block.iter_vars if uses_var(predicate, iv.var)), None)
+            if own is not None:
+                what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
                 self.report(
-                    s, f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
+                    s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to"
+                )
+            else:
+                self.expr(s, predicate)
+        for iv, value in zip(block.iter_vars, s.iter_values):
+            var, dom = iv.var, iv.dom
+            if dom is not None and (type(dom.min) is not IntImm or type(dom.extent) is not IntImm):
+                self.expr(s, dom.min, dom.extent)
+            if var.dtype is not value.dtype:
+                self.report(
+                    s, f"iterator `{var.name}` of block `{block.name}` is {var.dtype}, its binding {value.dtype}"
                 )
 
     def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
         if not buffers:
             return
-        if len({*buffers}) != len(buffers) or not self.known.isdisjoint(buffers):
+        if len({*buffers}) != len(buffers) or not self.defined.isdisjoint(buffers):
             for n, buffer in enumerate(buffers):
-                if buffer in self.known or buffer in buffers[:n]:
+                if buffer in self.defined or buffer in buffers[:n]:
                     self.report(node, f"buffer `{buffer.name}` is allocated twice")
         for buffer in buffers:
             if not _CONSTANT.get(buffer):
                 self.buffer_parts(buffer, node)
                 _CONSTANT[buffer] = all(type(size) is IntImm for size in _sizes(buffer))
-        self.known.update(buffers)
         pointers = [buffer.data for buffer in buffers]
-        self.defined.update(pointers)
-        self.part.allocate(buffers, pointers)
+        self.defined.update(buffers, pointers)
+        self.part.bound.update(buffers, pointers)
+        self.part.allocated = self.part.allocated.union(buffers)
 
     def block(self, block: Block, s: Any) -> None:
         outer = self.hidden
         defined = self.inside(block, s)
         ended = (*block.alloc_buffers, *(m.buffer for m in block.match_buffers))
         pointers = [buffer.data for buffer in ended]
-        self.known.difference_update(ended)
-        self.defined.difference_update(defined, pointers)
+        self.defined.difference_update(defined, ended, pointers)
         self.gone.update(ended, pointers)
         self.hidden = outer
         self.depth -= bool(block.iter_vars)
@@ -554,7 +567,7 @@ class _Checker:
                 self.report(
                     s, f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"'
                 )
-            self.known.add(match.buffer)
+            self.defined.add(match.buffer)
             parts = (match.buffer.data, *match.buffer.strides)
             parts += (match.buffer.elem_offset,) if match.buffer.elem_offset is not None else ()
             matched += [p for p in parts if isinstance(p, Var) and p not in self.defined]

@@ -73,7 +73,7 @@ class Problem:
         return self.kind(self.rule, witness=list(self.witness), nodes=list(self.nodes), func=func, legal=self.legal)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Invariant:
     """A property of programs, and what a step must preserve to preserve it.
 
@@ -89,16 +89,15 @@ class Invariant:
     loops: Collection[str] = ()
     proof: bool = True
 
-    def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
-        """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
-        if self.kept_by is not None and self.kept_by <= delta.keeps:
-            return None
-        if self.loops and delta.changed_kinds.isdisjoint(self.loops):
-            return None
-        for problem in self.problems(after, delta):
-            if not self._had(problem, delta):
-                return problem
-        return None
+    def is_kept(self, keeps: Kept, kinds: Collection[str]) -> bool:
+        """Whether a step preserves the invariant that preserves ``keeps`` and changes loops of ``kinds``."""
+        if self.kept_by is not None and self.kept_by <= keeps:
+            return True
+        return bool(self.loops) and frozenset(self.loops).isdisjoint(kinds)
+
+    def broken(self, delta: Delta) -> Problem | None:
+        """A problem that the program has after the step, and did not have before."""
+        return next((p for p in self.problems(delta.after, delta) if not self._had(p, delta)), None)
 
     def _had(self, problem: Problem, delta: Delta) -> bool:
         """Whether the program had this problem before the step: an earlier ``unsafe`` step introduced it."""
@@ -131,11 +130,16 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
     ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.
     """
     _load()
-    for each in (*INVARIANTS.values(), *also):
-        if proved or not each.proof:
-            problem = each.holds(delta.after, delta)
-            if problem is not None:
-                raise problem.error(delta.after)
+    for each in _in_question((*INVARIANTS.values(), *also), proved, delta.keeps, delta.changed_kinds):
+        problem = each.broken(delta)
+        if problem is not None:
+            raise problem.error(delta.after)
+
+
+@lru_cache
+def _in_question(known: tuple[Invariant, ...], proved: bool, keeps: Kept, kinds: frozenset[str]) -> list[Invariant]:
+    """Those of the ``known`` invariants, in order, that a step may violate."""
+    return [each for each in known if (proved or not each.proof) and not each.is_kept(keeps, kinds)]
 
 
 @invariant(kept_by=Keeps.FORM, proof=False)

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from ...aliases import memory_of, shares_memory
-from ...analysis.contents import marked, sub_statements
+from ...analysis.contents import contents, sub_statements
 from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.relations import (
@@ -116,7 +116,7 @@ def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
     users = blocks_using(scope, buffer)
     axes = own_axes(buffer.scope)
     threads = [[p for p in ref.loops() if p.node.thread in axes] for ref in users]
-    if any(n.thread in axes for ref in users for n in marked(ref.block) if isinstance(n, For)):
+    if any(n.thread in axes for ref in users for n in contents(ref.block) if isinstance(n, For)):
         return False  # threads inside of a user share its work
     if not any(threads):
         return True
