@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 from .dtype import BOOL, INT32, VOID, DType
@@ -56,10 +56,9 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     >>> const(0, "int8").dtype
     'int8'
     """
-    if type(value) is int and type(dtype) is DType:
-        known = _integer(value, dtype)
-        if known is not None:
-            return known
+    if type(value) is int and type(dtype) is DType and dtype.is_int and dtype.lanes == 1:
+        if dtype.min_value <= value <= dtype.max_value:
+            return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None else cast(dtype, value)
     if hasattr(value, "item"):
@@ -88,12 +87,10 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     return IntImm(int(value), want)
 
 
-@lru_cache(2048)
-def _integer(value: int, dtype: DType) -> IntImm | None:
-    """The constant of a scalar integer type, one node for each number; None for another type, or a number that it does not
-    hold."""
-    fits = dtype.is_int and dtype.lanes == 1 and dtype.min_value <= value <= dtype.max_value
-    return IntImm(value, dtype) if fits else None
+@cache
+def one(dtype: DType) -> Expr:
+    """The constant 1 of a data type, one node for each: the extent of a single element."""
+    return const(1, dtype)
 
 
 def _usual_dtype(value: int | float | bool) -> str:

@@ -248,10 +248,9 @@ def _descend(s: Any, node: Any, anchor: Any, trail: list[Any]) -> bool:
     if anchor is not None:
         if is_long(below):
             below = [members[anchor] for members in _holders(s) if anchor in members][:1]
-        elif kind is SeqStmt:
-            below = [member for member in below if _may_hold(member, anchor)]
-    for member in below:
-        if _descend(member, node, anchor, trail):
+    looks = anchor is not None and kind is SeqStmt
+    for member in below:  # the last has it where no other has
+        if (not looks or member is below[-1] or _may_hold(member, anchor)) and _descend(member, node, anchor, trail):
             return True
     del trail[start:]
     return False

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
-from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const
+from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const, one
 from ..node import Node, once
 from ..op import OPS, effect_of
 from ..records import cached_property, changed, record
@@ -278,7 +278,7 @@ def as_range(index: Any) -> Range | None:
     if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
         step = index.stride.value * (index.lanes - 1)
         return Range(index.base if step >= 0 else index.base + step, const(abs(step) + 1, index.base.dtype))
-    return None if index.dtype.lanes > 1 else Range(index, const(1, index.dtype))
+    return None if index.dtype.lanes > 1 else Range(index, one(index.dtype))
 
 
 class _Walker:

@@ -186,7 +186,7 @@ class Index:
         self._func = weak(func)
         self._own: ReferenceType[Index] = weak(self)  # type: ignore[assignment]
         self._places: dict[Any, Place] = {}
-        self._children: dict[BlockRef, list[BlockRef]] = {}
+        self._below: dict[Place, list[BlockRef]] = {}
         self.root = self._places[func.body] = _PLACES.get(type(func.body), Place)(func.body, None, None, self._own)
 
     @cached_property
@@ -266,7 +266,13 @@ class Index:
 
     def blocks_below(self, place: Place) -> list[BlockRef]:
         """The nearest blocks under ``place`` (not blocks nested in them), in program order; ``place`` itself if it is
-        one."""
+        one. Found once for each; not to be changed."""
+        known = self._below.get(place)
+        if known is None:
+            known = self._below[place] = self._found_below(place)
+        return known
+
+    def _found_below(self, place: Place) -> list[BlockRef]:
         found: list[BlockRef] = []
         stack = [place]
         while stack:
@@ -284,11 +290,8 @@ class Index:
         return found
 
     def children_of(self, block: BlockRef) -> list[BlockRef]:
-        """The blocks just inside of ``block``, in program order; found once for each."""
-        found = self._children.get(block)
-        if found is None:
-            found = self._children[block] = self.blocks_below(self.place_down(block, (block.node.block,)))
-        return found
+        """The blocks just inside of ``block``, in program order."""
+        return self.blocks_below(self.place_down(block, (block.node.block,)))
 
     def loops_named(self, name: str) -> list[LoopRef]:
         """The loops whose variables have this name, in program order."""

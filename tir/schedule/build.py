@@ -13,7 +13,7 @@ from ..analysis.index import Place
 from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
-from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and
+from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and, one
 from ..stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
@@ -27,7 +27,7 @@ def with_regions(block: Block) -> Block:
 
 def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
     """The one element at ``indices``."""
-    return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
+    return BufferRegion(buffer, tuple([Range(i, one(i.dtype)) for i in indices]))
 
 
 def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False) -> State:

@@ -26,7 +26,7 @@ from ..poly import Relation
 from ..records import cached_property
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, nest, seq
 from ..visit import rewrite, walk
-from .build import add_alloc, with_regions
+from .build import add_alloc, unit_region, with_regions
 from .handles import BlockRV
 from .legality import require_legal
 from .state import State
@@ -76,11 +76,12 @@ def elementwise_block(
     domains: Sequence[Range],
     body: Callable[[tuple[Var, ...]], Stmt],
     where: Callable[[tuple[Expr, ...]], Expr] | None = None,
+    regions: Callable[[Block], Block] = with_regions,
 ) -> Stmt:
     """Loops ``ax0``, ``ax1`` … over ``box`` around a block with one spatial iterator ``v0``, ``v1`` … for each axis.
 
     ``domains`` are those of the iterators, ``body`` makes what the block does at a point, ``where`` its predicate, of
-    the values that the iterators have. The regions are inferred.
+    the values that the iterators have. The ``regions`` are inferred, if nothing else gives them to the block.
     """
     loops: list[tuple[Var, Expr]] = []
     iters: list[IterVar] = []
@@ -93,7 +94,7 @@ def elementwise_block(
     values = tuple(cast(v.dtype, bounds.min) + v for bounds, (v, _) in zip(box, loops))
     block = Block(tuple(iters), (), (), name, body(tuple(i.var for i in iters)))
     predicate = TRUE if where is None else where(values)
-    return nest(loops, BlockRealize(values, predicate, with_regions(block)))
+    return nest(loops, BlockRealize(values, predicate, regions(block)))
 
 
 def copy_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], where: Expr = TRUE) -> Stmt:
@@ -102,7 +103,11 @@ def copy_block(name: str, source: Buffer, target: Buffer, box: Sequence[Range], 
     def copied(point: tuple[Var, ...]) -> Stmt:
         return BufferStore(target, BufferLoad(source, point), point)
 
-    return elementwise_block(name, box, source.full_region().region, copied, lambda _: where)
+    def of_point(block: Block) -> Block:
+        point = [i.var for i in block.iter_vars]
+        return block.replace(reads=(unit_region(source, point),), writes=(unit_region(target, point),))
+
+    return elementwise_block(name, box, source.full_region().region, copied, lambda _: where, of_point)
 
 
 # ---------------------------------------------------------------- users of the copy
