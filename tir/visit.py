@@ -275,20 +275,25 @@ def uses_var(root: Any, variables: Any) -> bool:
 
 def vars_in(*roots: Any) -> set[Var]:
     """The variables that occur under ``roots``."""
-    found = list(roots)
+    found, variables = list(roots), set[Var]()
     for item in found:  # which grows
-        if type(item) not in LEAVES:
+        kind = item.__class__
+        if kind is Var:
+            variables.add(item)
+        elif kind not in LEAVES:
             found += item.children()
-    return {v for v in found if type(v) is Var}
+    return variables
 
 
 def has_load(*roots: Expr) -> bool:
     """Whether there is a load under ``roots``."""
-    found = [e for e in roots if type(e) not in LEAVES]
-    for e in found:
-        if type(e) is BufferLoad:
+    found: list[Any] = list(roots)
+    for e in found:  # which grows
+        kind = e.__class__
+        if kind is BufferLoad:
             return True
-        found += [child for child in e.children() if type(child) not in LEAVES]
+        if kind not in LEAVES:
+            found += e.children()
     return False
 
 

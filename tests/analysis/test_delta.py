@@ -117,6 +117,8 @@ def _agree(monkeypatch) -> list[str]:
         return quick
 
     monkeypatch.setattr(invariants.Invariant, "holds", both)
+    every = lambda known, proved, keeps, kinds: [each for each in known if proved or not each.proof]
+    monkeypatch.setattr(invariants, "_in_question", every)
     return asked
 
 

@@ -281,7 +281,7 @@ class _Checker:
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
         (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).add(buffer)
-        if self._has_memory((buffer,)):
+        if buffer in self.defined or buffer.data in self.defined:
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
         self.report(node, f"buffer `{buffer.name}` is used {where}")

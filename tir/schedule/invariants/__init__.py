@@ -95,9 +95,14 @@ class Invariant:
             return True
         return bool(self.loops) and frozenset(self.loops).isdisjoint(kinds)
 
-    def broken(self, delta: Delta) -> Problem | None:
-        """A problem that the program has after the step, and did not have before."""
-        return next((p for p in self.problems(delta.after, delta) if not self._had(p, delta)), None)
+    def holds(self, after: PrimFunc, delta: Delta) -> Problem | None:
+        """None if the invariant holds after the step; otherwise a problem that the program did not have before."""
+        if self.is_kept(delta.keeps, delta.changed_kinds):
+            return None
+        for problem in self.problems(after, delta):
+            if not self._had(problem, delta):
+                return problem
+        return None
 
     def _had(self, problem: Problem, delta: Delta) -> bool:
         """Whether the program had this problem before the step: an earlier ``unsafe`` step introduced it."""
@@ -131,7 +136,7 @@ def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> No
     """
     _load()
     for each in _in_question((*INVARIANTS.values(), *also), proved, delta.keeps, delta.changed_kinds):
-        problem = each.broken(delta)
+        problem = each.holds(delta.after, delta)
         if problem is not None:
             raise problem.error(delta.after)
 
