@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tir.collecting import seldom_collected
@@ -129,18 +130,22 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     how = "loaded from the cache" if cached else "lowered and compiled"
     names = ", ".join(mod[name].name for name in mod)
     _log.info("%s for %s: %s in %.3g s", names, target, how, time.perf_counter() - start)
-    return LLVMModule(mod, target, found, passes)
+    return LLVMModule(mod, target, found, lambda: passes)
 
 
 def rebuilt(source: Callable[[], IRModule], target: Target, about: Mapping[str, Any]) -> LLVMModule:
     """The module of code that was compiled before: ``about`` has the fields of :class:`codegen.compiled.Compiled` by name. ``source`` returns
     the program; it is called when :attr:`Module.ir` is first read."""
-    from tir.transform.pipeline import cpu_pipeline, lower
-
     from .compiled import Compiled, Emission
 
-    passes = cpu_pipeline()
-    emission = Emission(lambda: _emit(lower(module.ir, target=target, passes=passes), target)[0])
+    around = copy_context()  # has the changes of passes that are in force
+
+    def passes() -> list[Any]:
+        from tir.transform.pipeline import cpu_pipeline
+
+        return around.run(cpu_pipeline)
+
+    emission = Emission(lambda: _emit(module.lowered_for(target), target)[0])
     module = LLVMModule(source, target, Compiled(**about, machine=machine_of(target), emit=emission), passes)
     return module
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import mmap
 import os
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tir.config import cache_folder
 
 FORMAT = 3  # version of the files: others are ignored
+NOTED = ".checked"  # of the file beside another that has the version whose checksum was right
 
 
 def place(key: str, suffix: str) -> Path | None:
@@ -38,27 +39,46 @@ def read(path: Path, warn: bool = True) -> bytes | None:
     content, digest = data[:-32], data[-32:]
     if _digest(path, content) != digest:
         if warn:
-            warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
+            _warn_of_damage(path)
         return None
     return content
 
 
-def read_into(path: Path, memory: Callable[[int], Any]) -> Any:
-    """As :func:`read`, the content in the ``memory`` of a number of bytes."""
+def mapped(path: Path) -> Any:
+    """As :func:`read`, the content in memory that is mapped: its pages are read when they are needed, processes share them, and what one of them writes
+    there is its own. The checksum of a file that is as it was when that was last computed is not computed again."""
     try:
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size - 32
-            content = memory(size) if size >= 0 else None
-            read = -1 if content is None else file.readinto(content)
-            digest = file.read()
-    except OSError:
+            held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            now = version(file)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError):  # an empty file
+            _warn_of_damage(path)
         return None
-    if read != size or _digest(path, content) != digest:
-        warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=2)
-        return None
+    noted = path.with_suffix(NOTED)
+    content, digest = memoryview(held)[:-32], held[-32:]
+    if now is None or read(noted) != now.encode():
+        if _digest(path, content) != digest:
+            _warn_of_damage(path)
+            return None
+        if now is not None:
+            write(noted, now.encode())
     with contextlib.suppress(OSError):
-        os.utime(path)  # for :func:`trim`
+        os.utime(noted)  # for :func:`trim`
     return content
+
+
+def version(file: Any) -> str | None:
+    """What names a file that is open as it is now: a change of its content changes ``ctime``, which no program can set back. None on systems
+    where that is another time."""
+    about = os.fstat(file.fileno())
+    if os.name != "posix":
+        return None
+    return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+
+
+def _warn_of_damage(path: Path) -> None:
+    warnings.warn(f"the cached file {path} is damaged; compiling again", RuntimeWarning, stacklevel=3)
 
 
 def write(path: Path, content: Any) -> None:
@@ -81,17 +101,21 @@ def write(path: Path, content: Any) -> None:
 
 
 def trim(path: Path, most: int) -> None:
-    """Remove cached files with the suffix of ``path``, least recently used first, until the rest take at most ``most`` bytes. The last one used stays."""
+    """Remove cached files with the suffix of ``path``, those that were :func:`mapped` last at the end, until the rest take at most ``most`` bytes. The last
+    one used stays."""
     found = []
     for file in path.parent.parent.glob(f"*/*{path.suffix}"):
         with contextlib.suppress(OSError):  # removed by another process
-            found.append((file.stat().st_mtime_ns, file.stat().st_size, file))
+            about, noted = file.stat(), file.with_suffix(NOTED)
+            used = noted.stat().st_mtime_ns if noted.exists() else 0
+            found.append((max(about.st_mtime_ns, used), about.st_size, file))
     total = sum(size for _, size, _ in found)
     for _, size, file in sorted(found)[:-1]:
         if total <= most:
             break
-        with contextlib.suppress(OSError):
-            file.unlink()
+        for each in (file, file.with_suffix(NOTED)):
+            with contextlib.suppress(OSError):
+                each.unlink()
         total -= size
 
 

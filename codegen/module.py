@@ -271,9 +271,13 @@ class LLVMModule(Module):
     code_kind = "llvm"
 
     def __init__(
-        self, source: IRModule | Callable[[], IRModule], target: Any, compiled: Any, passes: list[Any] | None = None
+        self,
+        source: IRModule | Callable[[], IRModule],
+        target: Any,
+        compiled: Any,
+        passes: Callable[[], list[Any]] | None = None,
     ):
-        """``passes`` lowered ``source``; None if the program was lowered elsewhere."""
+        """``passes`` gives the passes that lowered ``source``; None if the program was lowered elsewhere."""
         self._compiled, self._passes = compiled, passes
         code = loaded(compiled.code, compiled.machine)
         code.release_by("__tir_release")
@@ -325,13 +329,13 @@ class LLVMModule(Module):
         as a table."""
         from .report import Report
 
-        return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes)
+        return Report.of(self.lowered) if self._passes is None else Report.of(self.ir, self._passes())
 
     def lowered_for(self, target: Any) -> IRModule:
         """The program lowered for another processor."""
         from tir.transform.pipeline import lower
 
-        return self.lowered if self._passes is None else lower(self.ir, target=target, passes=self._passes)
+        return self.lowered if self._passes is None else lower(self.ir, target=target, passes=self._passes())
 
     def save(
         self,

@@ -21,7 +21,6 @@ from tir.intrin_rules import has_rules
 from tir.node import Node
 from tir.op import OPS
 from tir.target import Target
-from tir.transform.passes import Pass
 
 OWN = ("tir.", "codegen.")
 
@@ -36,13 +35,14 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
     ``machine`` names the CPU and LLVM's version. A pass, a rule of the code generator or a node that is defined outside
     of this package makes it None, and so does a rule of the user's for an operator.
     """
-    code = _code()
-    if code is None or not _own_rules() or has_rules(target.kind):
+    from tir.transform.passes import Pass
+
+    begun = compiler_key(target, machine)
+    if begun is None:
         return None
     out = _Writer()
     try:
-        out.parts += [code, machine, *(str(target.cache_bytes(level)) for level in (1, 2, 3))]
-        out.write([target.kind, dict(target.attrs)])
+        out.parts.append(begun)
         for step in passes:
             if not isinstance(step, Pass) or not step.fn.__module__.startswith(OWN):
                 return None
@@ -54,6 +54,20 @@ def program_key(mod: IRModule, target: Target, machine: str, passes: Iterable[An
     except _Unnamed:
         return None
     return hashlib.sha256(" ".join(out.parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def compiler_key(target: Target, machine: str) -> str | None:
+    """What differs whenever the machine code of a program may differ that these passes compile; None as :func:`program_key`."""
+    code = _code()
+    if code is None or not _own_rules() or has_rules(target.kind):
+        return None
+    out = _Writer()
+    try:
+        out.parts += [code, machine, *(str(target.cache_bytes(level)) for level in (1, 2, 3))]
+        out.write([target.kind, dict(target.attrs)])
+    except _Unnamed:
+        return None
+    return " ".join(out.parts)
 
 
 class _Writer:

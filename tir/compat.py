@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -19,7 +20,6 @@ from .collecting import seldom_collected
 from .equal import assert_structural_equal, structural_equal, structural_hash
 from .expr import StringImm, as_expr
 from .function import IRModule
-from .interp.named_arguments import aligned_zeros
 from .intrin_rules import register_intrin_lowering, register_op_attr
 from .visit import rewrite, substitute, walk
 
@@ -121,6 +121,8 @@ def array(value: Any, device: Device | None = None) -> Any:
     >>> array([1.0, 2.0]).numpy()
     array([1., 2.])
     """
+    from .interp.named_arguments import aligned_zeros
+
     host = np.array(value, order="C")
     if device is not None and device.kind == "cuda":
         from codegen.cuda.arrays import DeviceArray
@@ -153,16 +155,16 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
     >>> tir.compile(b.graph({"y": b.call("exp", b.input("x", (2,)))}), "interpreter")(np.zeros(2, "float32"))
     array([1., 1.], dtype=float32)
     """
+    if _is_onnx(mod):
+        from .importers.kept_files import compiled
+
+        return compiled(mod, target)
     from codegen.build import build
 
-    from .graph import compile_graph
-
-    if _is_onnx(mod):
-        from .importers.specialised import compile_onnx
-
-        return compile_onnx(mod, target)
     graph = graph_of(mod)
     if graph is not None:
+        from .graph import compile_graph
+
         return compile_graph(graph, target)
     try:
         program = IRModule.of(mod)
@@ -179,8 +181,6 @@ def compile(mod: Any, target: Any = "llvm") -> Any:
 
 def graph_of(model: Any) -> Any:
     """The graph of a model, as :func:`compile` takes it; None for what is none. Raises ``ModelError`` as the importers do."""
-    from .graph.graph import Graph
-
     if _is_onnx(model):
         from .importers.onnx import from_onnx
 
@@ -189,7 +189,8 @@ def graph_of(model: Any) -> Any:
         from .importers.torch import from_exported
 
         return from_exported(model)
-    return model if isinstance(model, Graph) else None
+    made = sys.modules.get("tir.graph.graph")  # of which a graph is
+    return model if made is not None and isinstance(model, made.Graph) else None
 
 
 def _is_onnx(model: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 
 LONGEST = 48  # letters of a name that a step makes from the names of others
@@ -19,6 +20,12 @@ def unique_name(name: str, taken: Container[str]) -> str:
     while f"{name}_{number}" in taken:
         number += 1
     return f"{name}_{number}"
+
+
+def identifier(name: str) -> str:
+    """``name`` as a name of the dialect: ``pad.temp`` becomes ``pad_temp``."""
+    made = re.sub(r"\W", "_", name)
+    return made if made.isidentifier() else f"_{made}"
 
 
 def near_names(name: str, known: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:

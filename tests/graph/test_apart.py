@@ -183,7 +183,7 @@ def test_where_nothing_can_be_written_no_process_is_started(here, folder, monkey
 
 
 def test_a_process_of_another_machine_compiles_nothing(here: list, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(apart.kept, "surroundings", lambda *_: "another")
+    monkeypatch.setattr(apart.keys, "surroundings", lambda *_: "another")
     run(compile_graph(network(), TARGET, ["memory"]))
     assert len(here) == 1
 

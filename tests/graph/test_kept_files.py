@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import tir
 from tir.config import override
 from tir.importers import kept_files, onnx_table, specialised
-from tir.importers.kept_files import file_key
+from tir.importers.kept_files import file_key, plain_key
 from tir.ops import registry
 
 onnx = pytest.importorskip("onnx")
@@ -128,8 +130,65 @@ def test_what_others_have_a_part_in_has_no_key(folder: Path, monkeypatch: pytest
 
 
 def test_a_model_that_is_not_kept_is_not_found(imports: list, folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tir.graph.kept.MOST", 1)
+    monkeypatch.setattr("tir.graph.keys.MOST", 1)
     path = saved(folder)
     for _ in range(2):
         assert tir.compile(path, TARGET).key is None
     assert len(imports) == 2 and not list(folder.rglob("*.file"))
+
+
+FINDS = """
+import sys
+import numpy as np
+import tir
+model = tir.compile(sys.argv[1], sys.argv[2])
+np.save(sys.argv[3], model(np.load(sys.argv[3])))
+print("tir.transform" in sys.modules, "tir.ops" in sys.modules)
+"""
+
+
+def test_a_process_that_finds_a_model_loads_nothing_that_compiles(folder: Path):
+    path = saved(folder)
+    os.utime(path, ns=(1, 1))
+
+    def found() -> tuple[str, np.ndarray]:
+        np.save(folder / "x.npy", X)
+        command = [sys.executable, "-c", FINDS, path, TARGET, folder / "x.npy"]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return shown.strip(), np.load(folder / "x.npy")
+
+    for compiles in (True, False):
+        shown, y = found()
+        assert shown == f"{compiles} {compiles}"
+        np.testing.assert_allclose(y, np.maximum(X @ W, 0), rtol=1e-5)
+    size = path.stat().st_size
+    onnx.save(model(2.0), path)
+    os.utime(path, ns=(1, 1))
+    assert path.stat().st_size == size
+    np.testing.assert_allclose(found()[1], np.maximum(X @ (2 * W), 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "module", ["tir.tune.space", "tir.ops.registry", "tir.graph.passes", "tir.importers.onnx_table"]
+)
+def test_what_others_can_add_to_is_loaded_with_tables(module: str):
+    shows = f"import sys, {module}; print(not {kept_files.TABLES!r}.isdisjoint(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", shows], check=True, capture_output=True, text=True).stdout == "True\n"
+
+
+def test_the_key_of_a_process_that_has_loaded_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    path = saved(folder)
+    assert plain_key(path, TARGET) is None, "here something was loaded"
+    monkeypatch.setattr(kept_files, "TABLES", set())
+    first = plain_key(path, TARGET)
+    assert first is not None and first == plain_key(path.read_bytes(), TARGET) != file_key(path, TARGET)
+    assert plain_key(path, "llvm -num-cores=2") != first
+    assert plain_key(path, "interpreter") is None and plain_key(folder / "none.onnx", TARGET) is None
+    with override(verify=True):
+        assert plain_key(path, TARGET) is None
+    package = folder / "other-1.0.dist-info"
+    package.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    second = plain_key(path, TARGET)
+    (package / "entry_points.txt").write_text("[tir.tune_rules]\nother = other\n")
+    assert len({first, second, plain_key(path, TARGET)}) == 3

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tir
+from codegen import disk
 from tir.config import override
-from tir.graph import PASSES, Builder, compile_graph, kept, kernels
+from tir.graph import PASSES, Builder, compile_graph, kept, kernels, keys
 from tir.graph import model as models
 from tir.ops import registry
 from tir.target import Target
@@ -113,9 +115,9 @@ def test_a_model_of_symbolic_sizes_is_found_with_its_cases(compilations, folder,
 
 def test_whatever_makes_another_model_names_another_one(monkeypatch):
     def key(graph=None, target=TARGET, passes=PASSES, cases=()):
-        return kept.model_key(graph or network(), Target.of(target), (), passes, cases)
+        return keys.model_key(graph or network(), Target.of(target), (), passes, cases)
 
-    keys = [
+    made = [
         key(),
         key(network(2.0)),
         key(network(name="z")),
@@ -126,17 +128,17 @@ def test_whatever_makes_another_model_names_another_one(monkeypatch):
         key(network(rows="n"), cases=[{"n": 1}]),
         key(network(rows="n"), cases=[{"n": 2}]),
     ]
-    assert None not in keys and len(set(keys)) == len(keys) and key() == keys[0]
+    assert None not in made and len(set(made)) == len(made) and key() == made[0]
 
 
 def test_code_of_others_and_the_executor_have_no_name():
     def own(graph):
         return graph
 
-    assert kept.model_key(network(), Target.of(TARGET), (), [*PASSES, own]) is None
-    assert kept.model_key(network(), Target.of("interpreter"), (), PASSES) is None
+    assert keys.model_key(network(), Target.of(TARGET), (), [*PASSES, own]) is None
+    assert keys.model_key(network(), Target.of("interpreter"), (), PASSES) is None
     with override(verify=True):
-        assert kept.model_key(network(), Target.of(TARGET), (), PASSES) is None
+        assert keys.model_key(network(), Target.of(TARGET), (), PASSES) is None
 
 
 def test_operators_of_others_have_no_name(monkeypatch):
@@ -145,8 +147,8 @@ def test_operators_of_others_have_no_name(monkeypatch):
 
     graph = network()
     found = registry.find("nn.relu")
-    monkeypatch.setattr(kept.registry, "find", lambda name: found if name != "nn.relu" else _Foreign(foreign))
-    assert kept.model_key(graph, Target.of(TARGET), (), PASSES) is None
+    monkeypatch.setattr(keys.registry, "find", lambda name: found if name != "nn.relu" else _Foreign(foreign))
+    assert keys.model_key(graph, Target.of(TARGET), (), PASSES) is None
 
 
 class _Foreign:
@@ -172,7 +174,7 @@ def test_a_damaged_file_is_made_again(compilations, folder):
 
 
 def test_many_weights_are_not_kept(compilations, folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST", 127)
+    monkeypatch.setattr(keys, "MOST", 127)
     compile_graph(network(), TARGET)
     assert not list(folder.rglob("*.weights")) and not list(folder.rglob("*.model"))
 
@@ -208,3 +210,28 @@ def test_the_last_model_is_kept_whatever_it_takes(compilations, folder, monkeypa
     compile_graph(network(), TARGET)
     compile_graph(network(2.0), TARGET)
     assert len(list(folder.rglob("*.weights"))) == 1 and len(compilations) == 2
+
+
+def test_the_checksum_of_weights_is_computed_once_for_a_version_of_their_file(compilations, folder, monkeypatch):
+    compile_graph(network(), TARGET)
+    compile_graph(network(), TARGET)
+    (weights,) = folder.rglob("*.weights")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            disk,
+            "_digest",
+            lambda path, content, digest=disk._digest: digest(path, content) if path != weights else b"",
+        )
+        compile_graph(network(), TARGET)
+        assert len(compilations) == 1
+        os.utime(weights)
+        with pytest.warns(RuntimeWarning, match="is damaged"):
+            compile_graph(network(), TARGET)
+    assert len(compilations) == 2
+
+
+def test_weights_of_a_process_are_its_own(compilations):
+    compile_graph(network(), TARGET)
+    first, second = (compile_graph(network(), TARGET) for _ in range(2))
+    first.weights[:] = 0
+    assert len(compilations) == 1 and not first(X).any() and second(X).any()

@@ -11,17 +11,24 @@
 
 from __future__ import annotations
 
-from ..errors import ModelError
-from .calls import Model
-from .fusion import Group, groups, view_of, why_not_fused
-from .graph import Builder, Graph, Node, Value
-from .memory import Plan, check_plan, plan
-from .model import CompiledModel, compile_graph
-from .parse import parse
-from .passes import PASSES, optimized
-from .quantize import quantize
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "PASSES", "Builder", "CompiledModel", "Graph", "Group", "Model", "ModelError", "Node", "Plan", "Value",
-    "check_plan", "compile_graph", "groups", "optimized", "parse", "plan", "quantize", "view_of", "why_not_fused",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from ._public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load on first use, all at once: a compiled model that is found in the disk cache needs none of what compiles it."""
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    public = importlib.import_module(f"{__name__}._public")
+    if name not in ("__all__", *public.__all__):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(public, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -30,11 +30,11 @@ from ..progress import is_watched
 from ..target import Target
 from ..tune.process import CandidateFailed, Child, ChildFailed
 from ..workers import ProcessEnded, copied, in_a_copy, is_single
-from . import kept
+from . import keys
+from .arrays import part
 from .graph import Graph, Value
-from .kernels import part
-from .memory import aligned
 from .passes import PASSES
+from .sizes import aligned
 
 UNSEARCHED = 4_000_000  # objects, some 400 MB, that the process makes before Python looks for reference cycles: there are next to none
 LEAST = 64  # nodes of a graph: they compile in 2.5 s of the processor, and a new process starts in 0.7
@@ -75,7 +75,7 @@ def _in_a_new_process(folder: Path, key: str, graph: Graph, target: Target, *res
             child.receive(limit=None)
         except ChildFailed:
             return Outcome().take
-        around = kept.surroundings(target, PASSES)
+        around = keys.surroundings(target, PASSES)
         given = around, tuple(PASSES), path, offsets, (key, replace(graph, constants={}), target, *rest)
         try:
             answer = child.request("compile", given, limit=None, level=log_level())
@@ -113,7 +113,7 @@ def _compile_read(around: str, passes: Sequence[Any], path: str, offsets: Mappin
     """Compile a model, unless this process has another machine or other rules than those ``around`` its key."""
     key, graph, target, *rest = given
     PASSES[:] = passes
-    if kept.surroundings(target, PASSES) != around:
+    if keys.surroundings(target, PASSES) != around:
         return
     held = np.memmap(path, np.uint8, "r")
     constants = {v: part(held, begin, v) for v, begin in offsets.items()}

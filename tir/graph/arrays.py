@@ -13,18 +13,23 @@ from codegen.module import Module
 from ..errors import RunError
 from ..interp.dlpack import host_array, is_array, way_out
 from ..interp.numbers import array_dtype, storage_dtype
-from .memory import aligned
-from .sizes import Size
+from .sizes import ALIGNMENT, Size
 
 if TYPE_CHECKING:
     from .calls import Parameter
+    from .graph import Value
 
 
 def memory(nbytes: int) -> np.ndarray:
     """Bytes of memory that begin at a multiple of the alignment; at least one."""
-    raw = np.empty(nbytes + aligned(1) + 1, np.uint8)
-    begin = -raw.ctypes.data % aligned(1)
+    raw = np.empty(nbytes + ALIGNMENT + 1, np.uint8)
+    begin = -raw.ctypes.data % ALIGNMENT
     return raw[begin : begin + max(nbytes, 1)]
+
+
+def part(packed: np.ndarray, begin: int, value: Value) -> np.ndarray:
+    """The array of ``value`` that begins at a byte of ``packed``."""
+    return packed[begin : begin + value.nbytes].view(array_dtype(value.dtype)).reshape(tuple(map(int, value.shape)))
 
 
 class HostArrays:

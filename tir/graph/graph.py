@@ -16,11 +16,11 @@ from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..expr import Expr, IntImm
 from ..interp.numbers import array_dtype
+from ..names import identifier
 from ..ops import registry
 from ..records import cached_property
 from ..te import Tensor, placeholder
 from ..te.tensor import operations_of
-from ..te.to_primfunc import identifier
 from .sizes import Extent, Limits, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbol, symbols
 
 if TYPE_CHECKING:

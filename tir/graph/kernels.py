@@ -19,13 +19,11 @@ from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import IntImm
 from ..function import IRModule, PrimFunc
-from ..interp.numbers import array_dtype
-from ..names import unique_name
+from ..names import identifier, unique_name
 from ..node import frozendict
 from ..progress import track
 from ..schedule.constants import CONSTANT, ONCE, Foldable, places
 from ..target import CPUS, Target
-from ..te.to_primfunc import identifier
 from ..transform import cpu_pipeline
 from ..transform.pipeline import begun_of, go_on_from, lowered_before
 from ..transform.use_workspace import WORKSPACE, temporaries
@@ -33,12 +31,13 @@ from ..tune import default
 from ..tune.space import Env, rules_of
 from ..visit import nodes_of
 from ..workers import each
-from .arrays import memory
+from .arrays import memory, part
 from .building import built, naming
 from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place, lowered_in_place
-from .memory import ALIGNMENT, Place, Plan, aligned, check_plan, plan
+from .memory import Place, Plan, check_plan, plan
+from .sizes import ALIGNMENT, aligned
 
 
 @dataclass(frozen=True)
@@ -304,8 +303,3 @@ def _elements(array: np.ndarray, begin: Any, shape: tuple[int, ...]) -> np.ndarr
     """The array of a shape that begins at a byte of another."""
     first = begin // array.itemsize
     return array.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
-
-
-def part(packed: np.ndarray, begin: int, value: Value) -> np.ndarray:
-    """The array of ``value`` that begins at a byte of ``packed``."""
-    return packed[begin : begin + value.nbytes].view(array_dtype(value.dtype)).reshape(tuple(map(int, value.shape)))

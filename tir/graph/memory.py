@@ -12,9 +12,8 @@ from ..display import html_table, text_table
 from ..errors import ModelError
 from .fusion import Group
 from .graph import Value
-from .sizes import Extent, Size, number, symbols, usual
+from .sizes import ALIGNMENT, Extent, Size, aligned, number, symbols, usual
 
-ALIGNMENT = 64
 CHECKED = (
     (1, 0),
     (2, 5),
@@ -92,15 +91,6 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return self.svg() + html_table(self.HEAD, self._rows(), right=range(1, 5), code=[0])
-
-
-def aligned(nbytes: Any) -> Any:
-    """``nbytes`` rounded up to whole units of the alignment.
-
-    >>> aligned(1), aligned(64)
-    (64, 64)
-    """
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 Over = Callable[[Group, Value, Value], Any]  # whether the kernel of a group may write a result over an input

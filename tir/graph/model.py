@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from codegen.module import LLVMModule, Module
+from codegen.module import LLVMModule
 
 from ..buffer import Buffer, decl_buffer
 from ..checked import checked
@@ -18,26 +17,24 @@ from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
 from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const
 from ..function import PrimFunc
-from ..names import did_you_mean, unique_name
+from ..names import did_you_mean, identifier, unique_name
 from ..node import frozendict
 from ..recursion import with_recursion_limit, with_room
 from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
 from ..target import KINDS, Target
-from ..te.to_primfunc import identifier
 from .apart import compile_apart
 from .building import built
-from .calls import Model, Parameter, give_back
+from .calls import give_back
+from .compiled import About, Case, CompiledModel
 from .fusion import Formula, groups
 from .graph import Graph, Node, Value, conditions, mapped, results
-from .kept import find, keep, model_key
+from .kept import find, keep
 from .kernels import Call, Kernel, Kernels, by_default, part
-from .memory import ALIGNMENT, Place, Plan
+from .keys import model_key
+from .memory import Place, Plan
 from .passes import PASSES, optimized
-from .sizes import Extent, Size, extents, most, symbols, variables
-
-if TYPE_CHECKING:
-    from .profile import Profile
+from .sizes import ALIGNMENT, Extent, Size, extents, most, symbols, variables
 
 
 @with_recursion_limit
@@ -146,20 +143,9 @@ def compile_optimized(
     module = built({**kernels.functions, "main": entry, **own}, kernels.groups, target)
     if isinstance(module, LLVMModule):
         module.forget()  # the programs of all kernels, lowered, are larger than some models
-    whole, *others = (each.case(packed, places) for each in parts)
-    weights_bytes = sum(v.nbytes for v in places)
-    return CompiledModel(whole.graph, module, packed, weights_bytes, whole.plan, whole.kernels, state, nbytes, others)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a model runs for ``values`` of its symbols: the ``graph`` that was compiled, with the constants that kernels read, the ``plan`` of its
-    workspace, and the ``kernels`` that it calls, in order."""
-
-    values: Mapping[str, int]
-    graph: Graph
-    plan: Plan
-    kernels: tuple[str, ...]
+    cases_made = [each.case(packed, places) for each in parts]
+    about = About.of(cases_made[0], state, sum(v.nbytes for v in places), nbytes)
+    return CompiledModel(about, module, packed, lambda: cases_made)
 
 
 class _Part(NamedTuple):
@@ -355,88 +341,3 @@ def _index(place: Extent) -> Expr:
     if isinstance(place, Size):
         return place.wide
     return const(place, "int32" if place < 1 << 31 else "int64")
-
-
-class CompiledModel(Model):
-    """A model that was compiled here: ``graph`` is the graph that was compiled, with the constants that kernels read, ``plan`` the
-    plan of its workspace, of all calls for which there is none of ``cases``. ``key`` is its name in the disk cache, where it has one."""
-
-    key: str | None = None
-
-    def __init__(
-        self,
-        graph: Graph,
-        module: Module,
-        weights: np.ndarray,
-        weights_bytes: int,
-        made: Plan,
-        kernels: tuple[str, ...],
-        state: Sequence[str] = (),
-        workspace_bytes: Extent | None = None,
-        cases: Sequence[Case] = (),
-    ):
-        inputs = {v.name: Parameter(v.name, v.shape, v.dtype) for v in graph.inputs}
-        outputs = [Parameter(name, v.shape, v.dtype) for name, v in graph.outputs.items() if name not in state]
-        kept = [inputs.pop(name) for name in state]
-        nbytes = made.nbytes if workspace_bytes is None else workspace_bytes
-        super().__init__(tuple(inputs.values()), outputs, module, weights, nbytes, kernels, kept)
-        self.graph = graph
-        self.plan = made
-        self.weights_bytes = weights_bytes
-        self.cases = tuple(cases)
-
-    def case(self, values: Mapping[str, int]) -> Case:
-        """What runs for values of the symbols."""
-        own = Case({}, self.graph, self.plan, self.kernels)
-        return next((each for each in self.cases if each.values.items() <= values.items()), own)
-
-    def profile(self, *args: Any, repeat: int = 5, **named: Any) -> Profile:
-        """Time each kernel in ``repeat`` calls of the model: a table of the medians, as text, in a notebook, as JSON, and a picture.
-
-        Raises ``RunError`` as a call does.
-
-        >>> from tir.graph import Builder, compile_graph
-        >>> b = Builder()
-        >>> model = compile_graph(b.graph(b.call("exp", b.input("x", (64,)))))
-        >>> [(k.kernel, k.calls, k.bytes, k.operations) for k in model.profile(np.zeros(64, "float32")).kernels]
-        [('exp', 1, 512, 64)]
-        """
-        from .profile import profile
-
-        return profile(self, args, named, repeat)
-
-    def save(
-        self,
-        path: str | Path,
-        header: str | Path | None = None,
-        weights: str | Path | None = None,
-        threads: str = "linked",
-        levels: Sequence[str] = (),
-        checks: bool = False,
-        cmake: str | Path | None = None,
-    ) -> None:
-        """Write the model as ``.so``, ``.o`` or ``.a``, and a C ``header``: a function of the file's name that takes inputs and results,
-        and ``<name>_with_workspace``, which takes memory to work in as well. Where sizes are symbols, both take their values last, and
-        ``<name>_workspace_bytes`` computes the bytes of that memory from them. ``tir.load`` reads it back.
-
-        The weights are in the file; or in the file ``weights``, as they are in memory, and both functions take their address.
-        A model for cuda is a ``.zip``, and its weights are in the file ``weights``, by default beside it.
-        ``threads``, ``levels``, ``checks`` and ``cmake`` are those of :meth:`codegen.module.LLVMModule.save`. Raises ``BuildError`` as that does, and
-        for a target that has no code.
-
-        >>> import tempfile
-        >>> import tir
-        >>> from tir.graph import Builder, compile_graph
-        >>> b = Builder()
-        >>> x = b.input("x", (2,))
-        >>> model = compile_graph(b.graph(b.call("add", x, b.constant(np.float32([1, 2]), "w"))))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/model.o")
-        ...     tir.load(f"{folder}/model.o")(np.zeros(2, "float32"))
-        array([1., 2.], dtype=float32)
-        """
-        from codegen.aot import Options
-
-        from .saved import save
-
-        save(self, Path(path), weights, Options.of(header, threads, checks, cmake), levels)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..display import FAINT, YES, svg_box, svg_figure, svg_text
 from ..errors import ModelError
+from ..tune.nest import USUAL
 from .fusion import Group, groups
 from .graph import Graph, Value
 from .memory import Plan
-from .sizes import USUAL, Extent, Size
+from .sizes import Extent, Size
 
 if TYPE_CHECKING:
     from .profile import Profile

@@ -28,7 +28,7 @@ from .picture import shortened
 from .sizes import value_of
 
 if TYPE_CHECKING:
-    from .model import CompiledModel
+    from .compiled import CompiledModel
 
 
 _NAME, _BAR, _ROW = 280, 320, 20  # of a picture: columns for names and bars, the height of a row

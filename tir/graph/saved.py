@@ -23,7 +23,7 @@ from .calls import Model, Parameter
 from .sizes import parsed
 
 if TYPE_CHECKING:
-    from .model import CompiledModel
+    from .compiled import CompiledModel
 
 _PARAMETERS = [(str, [str], str)]
 _FORM = {

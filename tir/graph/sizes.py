@@ -36,8 +36,7 @@ from ..expr import (
     min_,
 )
 from ..expr_nodes import is_shared, shared_var
-from ..te.to_primfunc import identifier
-from ..tune.nest import USUAL
+from ..names import identifier
 from ..visit import free_vars, walk
 
 
@@ -144,6 +143,7 @@ class Size:
 
 
 Extent = int | Size  # of a tensor along an axis
+ALIGNMENT = 64  # bytes, of weights, workspaces and what is in them
 Limits = Mapping[Size, tuple[int, int | None]]  # of sizes: the least and, where there is one, the largest value
 
 
@@ -249,8 +249,19 @@ def may_be(size: Extent, other: int) -> bool:
     return not isinstance(equal, IntImm) or bool(equal.value)
 
 
+def aligned(nbytes: Any) -> Any:
+    """``nbytes`` rounded up to whole units of the alignment.
+
+    >>> aligned(1), aligned(64)
+    (64, 64)
+    """
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
 def usual(size: Extent) -> int:
     """The number that a size counts as where what is best is decided, and not what is right."""
+    from ..tune.nest import USUAL
+
     return size.at(dict.fromkeys(size.names, USUAL)) if isinstance(size, Size) else size
 
 

@@ -11,10 +11,11 @@ from ..tune.records import Records
 from ..tune.session import tune
 from ..tune.tasks import extract_tasks
 from .calls import give_back
+from .compiled import CompiledModel
 from .fusion import groups
 from .graph import Graph
 from .kernels import Kernel, by_default, group_functions
-from .model import CompiledModel, compile_optimized, with_own_results
+from .model import compile_optimized, with_own_results
 from .passes import optimized
 
 

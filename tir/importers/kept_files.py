@@ -6,37 +6,74 @@ import hashlib
 import os
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Sequence
 from typing import Any
 
 from codegen import disk
+from codegen.build import machine_of
+from codegen.program_key import compiler_key
 
+from .. import config
 from ..collecting import seldom_collected
-from ..graph import PASSES, CompiledModel
-from ..graph.kept import find, surroundings
-from ..ops import registry
-from ..target import Target
+from ..extension import installed
+from ..graph.compiled import CompiledModel
+from ..graph.kept import find
+from ..target import Target, threads
+
+TABLES = {"tir.transform", "tir.ops"}  # with one of these is loaded all that has a table to which others can add
 
 _CHUNK = 1 << 18  # bytes: they stay in the L2 cache between being read and hashed
 _SETTLED = 2_000_000_000  # nanoseconds after which a change of a file shows in its times, on any file system
 
 
+def compiled(model: Any, target: Any) -> Any:
+    """What :func:`tir.importers.specialised.compile_onnx` makes of a model. A process that finds it in the disk cache needs neither that nor what it is
+    made with. Raises as it does."""
+    key = plain_key(model, target)
+    found = None if key is None else find_file(key, target)
+    if found is not None:
+        return found
+    from .specialised import compile_onnx
+
+    return compile_onnx(model, target, key)
+
+
+def plain_key(model: Any, target: Any) -> str | None:
+    """As :func:`file_key`, for a process in which nothing could be changed yet that a compiler goes by: passes, rules, operators and rows are loaded
+    with what transforms programs, and are those of the packages that are installed. None in another."""
+    where, knobs = Target.of(target), config.current()
+    if not TABLES.isdisjoint(sys.modules) or where.kind != "llvm" or knobs.dump or knobs.verify:
+        return None
+    around = compiler_key(where, machine_of(where).key())
+    return None if around is None else _key(model, f"{around}\n{threads()}\n{installed()}")
+
+
 def file_key(model: Any, target: Any) -> str | None:
     """What names the compiled model of a file (its path, or its bytes) in the disk cache; None if code of other packages has a part in it, and for
     what is no file."""
-    where = Target.of(target)
-    around = surroundings(where, PASSES) if _all_own() else None
-    if around is None:
-        return None
+    from importlib.metadata import PackageNotFoundError, version
+
+    from ..graph.keys import surroundings
+    from ..graph.passes import PASSES
+
+    around = surroundings(Target.of(target), PASSES) if _all_own() else None
     try:
-        about = f"{around}\nonnx {version('onnx')}\n{_content(model)}"
-    except (OSError, TypeError, PackageNotFoundError):
+        return None if around is None else _key(model, f"{around}\nonnx {version('onnx')}")
+    except PackageNotFoundError:
         return None
-    return hashlib.sha256(about.encode()).hexdigest()
+
+
+def _key(model: Any, around: str) -> str | None:
+    try:
+        return hashlib.sha256(f"{around}\n{_content(model)}".encode()).hexdigest()
+    except (OSError, TypeError):
+        return None
 
 
 def _all_own() -> bool:
     """Whether this package has made all operators that there are now, and all rows that import them."""
+    from ..ops import registry
+
     table = sys.modules.get(f"{__package__}.onnx_table")
     rows = [row for of in table._ROWS.values() for row in of.values()] if table is not None else []
     functions = [*rows, *(of.function for of in registry._NAMES.values())]
@@ -45,12 +82,12 @@ def _all_own() -> bool:
 
 def _content(model: Any) -> str:
     """The hash of the bytes of a file, in hex digits. It is kept under the file's device, inode, size and times, unless the file was changed in
-    the last seconds: a change of the content changes ``ctime``, which no program can set back."""
+    the last seconds (:func:`codegen.disk.version`)."""
     if isinstance(model, (bytes, bytearray)):
         return hashlib.sha256(model).hexdigest()
     with open(os.fspath(model), "rb", buffering=0) as file:
-        before = _version(file)
-        place = disk.place(hashlib.sha256(before.encode()).hexdigest(), ".content") if os.name == "posix" else None
+        before = disk.version(file)
+        place = None if before is None else disk.place(hashlib.sha256(before.encode()).hexdigest(), ".content")
         known = None if place is None else disk.read(place)
         if known is not None:
             return known.decode()
@@ -58,15 +95,9 @@ def _content(model: Any) -> str:
         while count := file.readinto(chunk):
             made.update(chunk[:count])
         is_settled = time.time_ns() - os.fstat(file.fileno()).st_ctime_ns > _SETTLED
-        if place is not None and is_settled and _version(file) == before:
+        if place is not None and is_settled and disk.version(file) == before:
             disk.write(place, made.hexdigest().encode())
     return made.hexdigest()
-
-
-def _version(file: Any) -> str:
-    """What names a file as it is now."""
-    about = os.fstat(file.fileno())
-    return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
 
 
 @seldom_collected
@@ -77,8 +108,8 @@ def find_file(key: str, target: Any) -> CompiledModel | None:
     return None if name is None else find(name.decode(), Target.of(target))
 
 
-def keep_file(key: str, model: CompiledModel) -> None:
-    """Let :func:`find_file` find a model, if the disk cache has it."""
-    path = disk.place(key, ".file")
-    if path is not None and model.key is not None:
-        disk.write(path, model.key.encode())
+def keep_file(keys: Sequence[str], model: CompiledModel) -> None:
+    """Let :func:`find_file` find a model by each of the keys, if the disk cache has it."""
+    for path in [disk.place(key, ".file") for key in keys]:
+        if path is not None and model.key is not None and disk.read(path, warn=False) != model.key.encode():
+            disk.write(path, model.key.encode())

@@ -19,12 +19,14 @@ from .onnx import from_onnx, parameters, read_model
 KEPT = 8  # models for the last values
 
 
-def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | SpecialisedModel:
-    """An ONNX model compiled: now, or at its first call, if inputs act as attributes. Raises as :func:`tir.importers.onnx.from_onnx`
+def compile_onnx(model: Any, target: Any, plain: str | None = None) -> CompiledModel | SpecialisedModel:
+    """An ONNX model compiled: now, or at its first call, if inputs act as attributes. It is kept under ``plain``, too, where it can be. Raises as :func:`tir.importers.onnx.from_onnx`
     for all that is wrong otherwise, and as :func:`tir.graph.compile_graph`."""
     key = file_key(model, target)
+    keys = [] if key is None else [key] if plain is None else [key, plain]
     found = None if key is None else find_file(key, target)
     if found is not None:
+        keep_file(keys, found)
         return found
     elsewhere: list[str] = []  # tensors whose data is in other files
     read = read_model(model, elsewhere)
@@ -36,8 +38,8 @@ def compile_onnx(model: Any, target: Any = "llvm") -> CompiledModel | Specialise
         return SpecialisedModel(read, error.needs, target)
     del read  # its tensors are in the graph
     made = compile_graph(graph, target)
-    if key is not None and not elsewhere:
-        keep_file(key, made)
+    if not elsewhere:
+        keep_file(keys, made)
     del graph
     give_back()  # what the file was read into
     return made

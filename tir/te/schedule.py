@@ -15,7 +15,7 @@ from ..buffer import Buffer, Range
 from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const
 from ..function import IRModule, require_name
-from ..names import unique_name
+from ..names import identifier, unique_name
 from ..target import Target
 from ..visit import substitute, uses_var, walk
 from .computation import ComputeOp, loads_in
@@ -34,7 +34,7 @@ from .rewrite_graph import (
 )
 from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal, require_scope
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
-from .to_primfunc import identifier, operations_of
+from .to_primfunc import operations_of
 
 if TYPE_CHECKING:
     from ..schedule import Schedule as BlockSchedule

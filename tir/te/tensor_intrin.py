@@ -14,13 +14,14 @@ from ..expr import TRUE, Expr, Var
 from ..function import PrimFunc
 from ..intrin import TensorIntrin
 from ..ir_builder import effect
+from ..names import identifier
 from ..node import EMPTY, frozendict
 from ..stmt import Block, BlockRealize, Stmt
 from ..visit import substitute
 from .computation import ComputeOp
 from .places import error, users_errors
 from .tensor import Tensor, require_name
-from .to_primfunc import Lowering, bound_buffer, identifier, reset_and_update, statement_of
+from .to_primfunc import Lowering, bound_buffer, reset_and_update, statement_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

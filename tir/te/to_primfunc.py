@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from ..dtype import HANDLE, VOID
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
-from ..names import unique_name
+from ..names import identifier, unique_name
 from ..node import frozendict
 from ..recursion import with_recursion_limit
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
@@ -292,12 +291,6 @@ class Lowering:
             return BufferLoad(self.buffers[item.tensor], item.indices) if isinstance(item, TensorLoad) else None
 
         return rewrite(substitute(e, values) if values else e, visit)
-
-
-def identifier(name: str) -> str:
-    """``name`` as a name of the dialect: ``pad.temp`` becomes ``pad_temp``."""
-    made = re.sub(r"\W", "_", name)
-    return made if made.isidentifier() else f"_{made}"
 
 
 # ---------------------------------------------------------------- te.compute
