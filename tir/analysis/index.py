@@ -227,7 +227,7 @@ class Index:
         """The loops that are not serial, or have annotations, in program order."""
         return self._tables[2]
 
-    @property
+    @cached_property
     def with_clause(self) -> list[LoopRef]:
         """The loops that have a ``private`` clause."""
         return [self.place(n) for n in self.marked if PRIVATE in n.annotations]

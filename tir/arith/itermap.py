@@ -278,8 +278,9 @@ def covered_box(
 
 def _perhaps_empty(values: Sequence[Expr], domains: Mapping[Var, Range]) -> list[Var]:
     """The variables in ``values`` whose domains are not known to have elements."""
-    known = Analyzer()
-    unsure = [v for v, r in domains.items() if not isinstance(r.extent, IntImm) and not known.can_prove(r.extent > 0)]
+    sizes = {v: r.extent for v, r in domains.items() if not isinstance(r.extent, IntImm)}
+    known = Analyzer() if sizes else None
+    unsure = [v for v, size in sizes.items() if known is not None and not known.can_prove(size > 0)]
     return [v for v in unsure if any(uses_var(e, (v,)) for e in values)]
 
 

@@ -53,8 +53,8 @@ GROUPS = ("order", "tile", "parallel", "memory", "reduction", "tensor units", "o
 class Primitive:
     """A registered step: its name, public signature (without the state), check, and apply.
 
-    ``apply`` is None for a query, whose check returns the result itself. ``parameters`` and ``binder`` come from the
-    signature.
+    ``apply`` is None for a query, whose check returns the result itself. ``parameters``, the name of that which takes
+    ``several`` arguments, and ``binder`` come from the signature.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Primitive:
     prepared_by: tuple[str, ...] = ()
     group: str = GROUPS[-1]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    several: str = ""
     binder: Callable[..., dict[str, Any]] = dict
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,8 +129,8 @@ class Primitive:
     def call_check(self, state: State, given: Mapping[str, Any]) -> Any:
         """Convert the arguments for ``state`` and run the check."""
         converted = convert(self.parameters, state, given)
-        several = next((name for name in converted if self.parameters[name].several), None)
-        if several is None:
+        several = self.several
+        if several not in converted:
             return self.check(state, **converted)
         before = [converted.pop(p) for p in takewhile(several.__ne__, self.parameters) if p in converted]
         return self.check(state, *before, *converted.pop(several), **converted)
@@ -189,9 +190,10 @@ def _make(name: str, check: Callable[..., Any], apply: Any, keeps: Kept = Keeps.
     kinds = {p.name: places_of(p.annotation) for p in parameters}
     kinds = {k: v for k, v in kinds.items() if v}
     signature = signature.replace(parameters=parameters)
-    return Primitive(
-        name, check, apply, signature, kinds, keeps, past, parameters=parameters_of(signature), binder=binder(signature)
-    )
+    known = parameters_of(signature)
+    several = next((p for p in known if known[p].several), "")
+    parts: dict[str, Any] = {"parameters": known, "several": several, "binder": binder(signature)}
+    return Primitive(name, check, apply, signature, kinds, keeps, past, **parts)
 
 
 def lookup(name: str) -> Primitive | None:
@@ -229,14 +231,18 @@ def check_only(step: Primitive, state: State, given: Mapping[str, Any]) -> Any:
 
 def _enter(state: State, given: Mapping[str, Any], step: Primitive) -> State:
     """The snapshot set to work on the function that contains the handles."""
-    func, is_chosen = state.func_name, state.is_chosen
-    for value in given.values():
-        members = value if isinstance(value, (list, tuple)) else (value,)
-        owner = next((m.func for m in members if isinstance(m, (LoopRV, BlockRV))), None)
-        if owner is not None and owner in state.mod:
-            func, is_chosen = owner, True
-            break
+    owner = _owner(state, given)
+    func, is_chosen = (state.func_name, state.is_chosen) if owner is None else (owner, True)
     return state.replaced(func_name=func, is_chosen=is_chosen, primitive_name=step.name, past=step.past)
+
+
+def _owner(state: State, given: Mapping[str, Any]) -> str | None:
+    """The function of the first handle that is of one of the module."""
+    for value in given.values():
+        for member in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(member, (LoopRV, BlockRV)) and member.func in state.mod:
+                return member.func
+    return None
 
 
 def _leave(state: State, before: State, working: State) -> State:

@@ -231,16 +231,19 @@ class State:
         ``moved`` forwards handles: a loop variable to the variable (or a block name to the name) that replaces it, or
         to a list of its parts.
         """
-        place = self.index.place(old)
-        node: Any = new
-        while place.parent is not None:
-            parent = place.parent.node
-            if node is None and _drops_with_child(parent):
-                place = place.parent
-                continue
-            node = _swap(parent, place.node, NOP if node is None and not isinstance(parent, SeqStmt) else node)
-            place = place.parent
+        node = self.rebuilt(self.index.root, old, new)
         return self.with_func(self.func.with_body(NOP if node is None else node), moved=moved)
+
+    def rebuilt(self, host: Place, old: Any, new: Any) -> Any:
+        """The statement at ``host`` with ``old`` in it replaced by ``new``, as :meth:`replace` does; None if nothing is left."""
+        place, node = self.index.place(old), new
+        while place is not host:
+            assert place.parent is not None
+            parent = place.parent.node
+            if node is not None or not _drops_with_child(parent):
+                node = _swap(parent, place.node, NOP if node is None and not isinstance(parent, SeqStmt) else node)
+            place = place.parent
+        return node
 
     def with_func(self, func: PrimFunc, *, moved: Mapping[Any, Any] | None = None) -> State:
         """The snapshot with the function worked on replaced."""

@@ -18,9 +18,9 @@ from ...errors import require, require_none
 from ...expr import Expr, Var, all_of, const, is_const
 from ...levels import is_thread_axis
 from ...node import frozendict
-from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line
+from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line, seq
 from ...visit import accesses, refresh, uses_var, vars_in
-from ..build import insert_before, without_unused
+from ..build import without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps, Kept
 from ..legality import require_injective
@@ -221,7 +221,6 @@ def _update_reads(block: Block):
 @primitive(check=_check_decompose_reduction, keeps=Keeps.ACCESSES | Keeps.LOOPS, group="reduction")
 def decompose_reduction(state: State, plan: DecomposePlan) -> tuple[State, BlockRV]:
     old = plan.block
-    changed = state.replace(old.block, plan.update, moved={old.name: plan.update.name})
-    place = changed.index.loops[plan.loop.var]
-    after = insert_before(changed, place, plan.init)
+    loop = state.rebuilt(plan.loop, old.block, plan.update)
+    after = state.replace(plan.loop.node, seq([plan.init, loop]), moved={old.name: plan.update.name})
     return after, after.block_rv(plan.init_name)
