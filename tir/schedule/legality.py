@@ -17,7 +17,7 @@ from ..analysis.private_clause import with_needed_private
 from ..analysis.reductions import shared_results
 from ..analysis.users import bare_stores
 from ..buffer import Buffer, Range
-from ..errors import ScheduleError, Unproved, require
+from ..errors import require
 from ..expr import Expr, Var
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_block_axis, is_thread_axis
@@ -37,8 +37,7 @@ def require_legal(
     its rule.
     """
     if isinstance(verdict, (Refuted, Unknown)):
-        refusal = ScheduleError if isinstance(verdict, Refuted) else Unproved
-        raise refusal(
+        raise verdict.refusal(
             f"{why}: {verdict.rule}" if why else verdict.rule,
             witness=list(verdict.witness),
             nodes=list(verdict.nodes if nodes is None else nodes),
@@ -50,8 +49,8 @@ def require_legal(
 def require_same_meaning(
     before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
 ) -> None:
-    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` is preserved in ``after``
-    and its parallel and vectorized loops carry no dependence.
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` is preserved in ``after``.
+    That loops that run at once carry none is an invariant, checked after the step.
 
     Instances are matched by the iterators of their blocks; those of a statement outside of blocks by the values of its
     loops, so that it is refused where a step renumbers them. ``move``: whether a syntactic
@@ -60,16 +59,6 @@ def require_same_meaning(
     if unsafe or after.func is before.func:
         return
     require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
-    require_independent(before, after)
-
-
-def require_independent(before: State, after: State) -> None:
-    """Raise ``ScheduleError``, with a witness, unless the iterations of those of its loops that run at once, and that
-    ``after`` has changed, are independent."""
-    delta = Delta(before.func, after.func)
-    for ref in delta.changed_loops((PARALLEL, VECTORIZED, THREAD_BINDING)):
-        if delta.may_clash(ref):
-            require_legal(concurrent_iterations(after.func, ref.node), after.func)
 
 
 def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
@@ -77,7 +66,7 @@ def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rul
     ``domains``."""
     verdict = Injective(tuple(indices), domains).answer()
     if isinstance(verdict, Unknown):
-        raise Unproved(verdict.rule)
+        raise verdict.refusal(verdict.rule)
     witness = verdict.witness if isinstance(verdict, Refuted) else ()
     require(verdict.is_proved, rule, *parts, witness=witness, nodes=())
 

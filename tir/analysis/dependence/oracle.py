@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ... import config
 from ...buffer import Buffer
+from ...errors import ScheduleError, Unproved
 from ...node import Memo
 from ...poly import Undecided, decide
 
@@ -50,6 +51,7 @@ class _Against(Verdict):
     nodes: Sequence[Any] = ()
     memory: Buffer | None = None  # in which two instances conflict
     legal: str = ""  # what would be legal
+    refusal: ClassVar[type[ScheduleError]] = ScheduleError  # of a step that needs it
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class Refuted(_Against):
 @dataclass(frozen=True, eq=False)
 class Unknown(_Against):
     """Neither proved nor refuted. ``witness`` is a possible conflict, if known."""
+
+    refusal = Unproved
 
 
 NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove

@@ -44,7 +44,8 @@ def _carried(after: PrimFunc, delta: Delta, loops: Iterable[LoopRef]) -> Iterato
             continue
         for verdict in _dependences(after, ref):
             memory = verdict.memory and verdict.memory.name
-            yield Problem((ref.name, memory), verdict.rule, verdict.witness, verdict.nodes, verdict.legal)
+            found = verdict.rule, verdict.witness, verdict.nodes, verdict.legal
+            yield Problem((ref.name, memory), *found, kind=verdict.refusal)
 
 
 def _dependences(after: PrimFunc, ref: LoopRef) -> Iterator[Refuted | Unknown]:

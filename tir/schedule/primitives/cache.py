@@ -31,10 +31,10 @@ from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, attempt, refusal, require, require_none
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore
+from ...stmt import Block, BlockRealize, BufferStore
 from ...visit import contains, nodes_of, substitute, uses_var, vars_in
 from ..handles import BlockRV
-from ..legality import require_independent, require_not_steering, require_stored_in_blocks
+from ..legality import require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     SIDES,
@@ -202,7 +202,6 @@ def _copied_when_made(
     stage = _reading_copy(state, scope, host, number, buffer, cached, region, consumers)
     stage.require_initialized(buffer, cached)
     stage.require_current(buffer, cached)
-    require_independent(state, stage.after)
     return stage
 
 
@@ -292,15 +291,7 @@ def plan_cache_write(
     if not unsafe and not (moved == [makers[0]] and _fills_copy(block, buffer, host, region)):
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
-    if not unsafe and _run_at_once(moved):
-        # What each parallel iteration had for itself may be shared once it is copied back outside their loop.
-        require_independent(state, stage.after)
     return stage
-
-
-def _run_at_once(blocks: Iterable[BlockRef]) -> bool:
-    """Whether a loop around one of ``blocks`` is not serial."""
-    return any(p.node.kind != SERIAL for ref in blocks for p in ref.loops())
 
 
 def _require_used_in_blocks(

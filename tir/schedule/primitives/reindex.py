@@ -23,7 +23,7 @@ from ...stmt import BlockRealize, BufferStore, Stmt
 from ...visit import accesses, contains, has_load, nodes_of, substitute, uses_var
 from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_independent, require_injective, require_not_steering, require_stored_in_blocks
+from ..legality import require_injective, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     Indices,
@@ -387,10 +387,7 @@ def _laid_out(
     at = position(block, host) + (0 if to_copy else 1)
     changed = {block.node: _on_copy(block, staged)}
     scope = scope_of(state, block)
-    stage = Stage(state, scope, host, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
-    if isinstance(host, LoopRef):
-        require_independent(state, stage.after)
-    return stage
+    return Stage(state, scope, host, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
 
 
 def _stage_write(
@@ -519,7 +516,6 @@ def _check_cache_inplace(
     stage = Stage(state, scope, host, (cached,), changed, added, (first, last))
     if not unsafe:
         stage.require_initialized(buffer)
-        require_independent(state, stage.after)
     return stage
 
 

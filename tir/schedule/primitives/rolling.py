@@ -24,7 +24,7 @@ from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
 from ..build import without_names
-from ..legality import require_independent, require_legal
+from ..legality import require_legal
 from ..primitive import primitive
 from ..staging import redirect_all
 from ..state import State, pick_buffer, scope_of
@@ -232,10 +232,7 @@ def _rolled(
         why = f"without making elements of `{buffer.name}` again"
         require_legal(verdict, state.func, nodes=[block.node], why=why)
         _require_there(once, block, buffer, axis, size)
-    after = _folded(once, scope, [block.name, *(u.name for u in users)], buffer, axis, size)
-    if not unsafe:
-        require_independent(state, after)
-    return after
+    return _folded(once, scope, [block.name, *(u.name for u in users)], buffer, axis, size)
 
 
 def _require_there(once: State, block: BlockRef, buffer: Buffer, axis: int, size: int) -> None:

@@ -15,7 +15,7 @@ from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, nest
 from ...visit import substitute, uses_var
 from ..handles import BlockRV
-from ..legality import require_independent, require_legal, require_not_steering
+from ..legality import require_legal, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
@@ -78,7 +78,6 @@ def _check_read_at(
     if not unsafe:
         stage.require_current(buffer, cached)
         stage.require_initialized(buffer)
-        require_independent(state, stage.after)
     return stage
 
 
@@ -139,7 +138,6 @@ def _check_write_at(
     if not unsafe:
         stage.require_initialized(cached)
         _require_alone(stage.after, buffer, cached, name)
-        require_independent(state, stage.after)
     return stage
 
 
