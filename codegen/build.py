@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from tir.collecting import seldom_collected
 from tir.errors import BuildError
 from tir.function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
-from tir.recursion import with_recursion_limit, with_room
 from tir.target import KINDS, Target, added_kind
+from tir.visit import with_recursion_limit, with_room
 
 from .module import InterpreterModule, LLVMModule, Module
 

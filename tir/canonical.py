@@ -14,9 +14,8 @@ from .equal import structural_digest
 from .expr import Var
 from .function import IRModule, PrimFunc
 from .node import frozendict, once
-from .recursion import with_recursion_limit
 from .stmt import Block
-from .visit import rewrite, substitute, walk
+from .visit import rewrite, substitute, walk, with_recursion_limit
 
 LARGEST_OF_A_KIND = 8  # greater integers are sizes, which a family of programs does not tell apart
 

@@ -16,9 +16,9 @@ from .buffer import Buffer, IterVar, MatchBufferRegion
 from .expr import CommReducer, Expr, IntImm, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
-from .recursion import with_recursion_limit
 from .render import to_lines
 from .stmt import Allocate, AllocateConst, AttrStmt, Block, BufferRealize, DeclBuffer, For, LetStmt
+from .visit import with_recursion_limit
 
 # Fields in the order that puts what binds before what uses; a name ending in "=" binds the variables in it.
 _ORDER: dict[type, tuple[str, ...]] = {

@@ -13,9 +13,7 @@ from typing import Any
 from .dtype import VOID, DType
 from .expr import Call, Expr, IntImm, StringImm, as_expr, cast
 from .names import did_you_mean
-from .node import Memo
 from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
-from .visit import LEAVES, nodes_of
 
 
 @dataclass(frozen=True)
@@ -206,20 +204,6 @@ def math_call(name: str, *args: Any) -> Call:
         operands[0] = cast(DType("float32").with_lanes(operands[0].dtype.lanes), operands[0])
     first = operands[0].dtype
     return call(name, *(a if a.dtype is first else cast(first, a) for a in operands))
-
-
-def is_pure(e: Expr) -> bool:
-    """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
-    if type(e) in LEAVES:
-        return True
-    found = _PURE.get(e)
-    if found is None:
-        calls = [n for n in nodes_of(e) if type(n) is Call]
-        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in calls)
-    return found
-
-
-_PURE: Memo[bool] = Memo()
 
 
 def effect_of(e: Call) -> str:

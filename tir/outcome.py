@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import TirError
-from .recursion import with_recursion_limit
+from .visit import with_recursion_limit
 
 _SHOWN: dict[Any, Any] = {}  # warnings that were given here: Python shows one of a place once
 

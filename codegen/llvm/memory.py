@@ -15,8 +15,7 @@ from tir.arith.linear import linear
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
-from tir.node import once
-from tir.records import cached_property
+from tir.node import cached_property, once
 from tir.transform.layout import dot
 
 from .generator import Generator, expr_rule

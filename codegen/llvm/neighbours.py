@@ -22,9 +22,8 @@ from tir.buffer import Buffer
 from tir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
 from tir.function import PrimFunc
 from tir.node import once
-from tir.op import is_pure
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
-from tir.visit import has_load, kinds, statements, walk
+from tir.visit import has_load, is_pure, kinds, statements, walk
 
 from .vector_loads import constant_step
 

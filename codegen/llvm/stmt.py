@@ -11,7 +11,6 @@ from tir.aliases import other_names
 from tir.annotations import STREAMED, STREAMED_LINES
 from tir.expr import BufferLoad, IntImm, Mul, StringImm, Var
 from tir.levels import Level, level_of
-from tir.op import is_pure
 from tir.stmt import (
     Allocate,
     AllocateConst,
@@ -28,7 +27,7 @@ from tir.stmt import (
     While,
 )
 from tir.transform.use_workspace import STACK_BYTES
-from tir.visit import walk
+from tir.visit import is_pure, walk
 
 from .generator import Generator, stmt_rule
 from .loops import UNROLL, counted_loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from tir.recursion import with_room
+from tir.visit import with_room
 
 
 def _faults(depth: int) -> int:

@@ -10,10 +10,10 @@ import tir
 from tir import expr as e
 from tir.buffer import Range, decl_buffer
 from tir.function import PrimFunc
-from tir.recursion import with_recursion_limit
 from tir.script import parse
 from tir.stmt import AssertStmt, BufferStore, Evaluate, For, IfThenElse, LetStmt, While, seq
 from tir.testing import assert_roundtrip
+from tir.visit import with_recursion_limit
 
 A = decl_buffer((64,), "int32", "A")
 N = e.Var("n", "int32")

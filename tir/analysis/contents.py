@@ -15,9 +15,7 @@ from ..aliases import memory_of
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import PrimFunc
-from ..node import Memo, once, version_before
-from ..records import record
-from ..recursion import with_recursion_limit
+from ..node import Memo, once, record, version_before
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -35,7 +33,7 @@ from ..stmt import (
     in_short_parts,
     is_long,
 )
-from ..visit import BINDERS, LEAVES, vars_in
+from ..visit import BINDERS, LEAVES, vars_in, with_recursion_limit
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:

@@ -16,9 +16,8 @@ from typing import Any
 from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const, one
-from ..node import Node, once
+from ..node import Node, cached_property, changed, once, record
 from ..op import OPS, effect_of
-from ..records import cached_property, changed, record
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
 from ..visit import LEAVES, has_load, substitute, uses_var
 from .evaluation import evaluated_before_body, evaluated_parts, places_of_views, starts

@@ -17,8 +17,7 @@ from ..arith import Analyzer
 from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var, conjuncts, is_const
 from ..function import PrimFunc
-from ..node import once
-from ..records import cached_property
+from ..node import cached_property, once
 from ..stmt import SERIAL, Block, BlockRealize, DeclBuffer, For, SeqStmt, Stmt, edited_seq, seq
 from ..visit import has_load, uses_var
 from .contents import contents, parts, path_to, shape, sub_statements, with_memory

@@ -14,7 +14,6 @@ from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Va
 from ..function import IRModule, PrimFunc
 from ..levels import is_launch_axis
 from ..node import Memo, Node
-from ..recursion import with_recursion_limit
 from ..render import short_text, to_lines
 from ..stmt import (
     THREAD_BINDING,
@@ -33,7 +32,7 @@ from ..stmt import (
     While,
     is_long,
 )
-from ..visit import uses_var, vars_in
+from ..visit import uses_var, vars_in, with_recursion_limit
 from .contents import parts
 from .index import index_of
 from .private_clause import clause_problems

@@ -31,8 +31,7 @@ from ..expr import (
     as_expr,
     is_const,
 )
-from ..op import is_pure
-from ..visit import free_vars
+from ..visit import free_vars, is_pure
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, value_form, within_type
 from .linear import Linear, is_data, is_index, key, linear
 from .modular import NOTHING, Fact, both, modular_of

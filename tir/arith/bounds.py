@@ -28,7 +28,7 @@ from ..expr import (
     Var,
     trunc_div,
 )
-from ..op import is_pure
+from ..visit import is_pure
 from .linear import Linear, is_data, is_index, key, linear
 
 if TYPE_CHECKING:

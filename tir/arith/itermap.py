@@ -34,7 +34,7 @@ from ..expr import (
     max_,
     min_,
 )
-from ..records import record
+from ..node import record
 from ..visit import nodes_of, uses_var
 from .analyzer import Analyzer
 from .divide import exact_quotient

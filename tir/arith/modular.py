@@ -9,7 +9,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from ..expr import Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mod, Select, Var
-from ..op import is_pure
+from ..visit import is_pure
 from .bounds import is_exact, value_form
 from .linear import Linear, is_index, key
 

@@ -52,8 +52,8 @@ from ..expr import (
     matched,
     trunc_div,
 )
-from ..op import OPS, is_pure
-from ..visit import nodes_of, substitute, walk
+from ..op import OPS
+from ..visit import is_pure, nodes_of, substitute, walk
 from .bounds import bound_of, bound_of_linear, is_exact, value_form
 from .comparisons import MIRRORED, OPPOSITE, by_bounds, decide, leaves_one_value, normal_form
 from .digits import recombine, size_of

@@ -9,8 +9,8 @@ from ..buffer import Buffer, Range
 from ..dtype import BOOL
 from ..expr import Expr, IntImm, Not, Var, as_bool
 from ..node import Node
-from ..op import is_pure
 from ..stmt import NOP, AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, LetStmt, SeqStmt, Stmt, is_nop, seq
+from ..visit import is_pure
 from .analyzer import Analyzer
 
 

@@ -19,9 +19,8 @@ from ..arith.regions import Box, relax
 from ..buffer import Buffer, Range
 from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
-from ..node import once
+from ..node import cached_property, once
 from ..op import effect_of
-from ..records import cached_property
 from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import has_load, substitute, uses_var, walk
 from .footprint_table import LEVELS, Footprint, Level, Machine

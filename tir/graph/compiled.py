@@ -11,7 +11,7 @@ import numpy as np
 
 from codegen.module import Module
 
-from ..records import cached_property
+from ..node import cached_property
 from .calls import Model, Parameter
 from .sizes import Extent
 

@@ -13,9 +13,9 @@ from ..errors import ModelError
 from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
+from ..node import cached_property
 from ..ops import classes
 from ..ops.classes import Pattern
-from ..records import cached_property
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
 from ..te import Tensor, compute, create_prim_func, placeholder
 from ..te.computation import ComputeOp

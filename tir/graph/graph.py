@@ -17,8 +17,8 @@ from ..errors import ModelError, TirError
 from ..expr import Expr, IntImm
 from ..interp.numbers import array_dtype
 from ..names import identifier
+from ..node import cached_property
 from ..ops import registry
-from ..records import cached_property
 from ..te import Tensor, placeholder
 from ..te.tensor import operations_of
 from .sizes import Extent, Limits, Size, extents, is_fixed, is_size, number, parsed, simple, sized, symbol, symbols

@@ -19,10 +19,10 @@ from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const
 from ..function import PrimFunc
 from ..names import did_you_mean, identifier, unique_name
 from ..node import frozendict
-from ..recursion import with_recursion_limit, with_room
 from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
 from ..target import KINDS, Target
+from ..visit import with_recursion_limit, with_room
 from .apart import compile_apart
 from .building import built
 from .calls import give_back

@@ -13,8 +13,8 @@ from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError, TirError
 from ..graph import CompiledModel, compile_graph
 from ..interp.dlpack import as_given
-from ..recursion import with_room
 from ..target import CPUS, Target
+from ..visit import with_room
 from .making import Fault, Faults, Unsupported, reason
 from .torch_graph import Import
 from .torch_program import Program, array_of, described, held_by, output_of, steps_of

@@ -12,7 +12,7 @@ from ..dtype import DType
 from ..errors import RunError
 from ..function import IRModule, PrimFunc
 from ..node import Memo
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 from . import numbers
 from .arguments import bind_arguments
 from .compiler import Compiler

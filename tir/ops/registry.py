@@ -22,7 +22,7 @@ from ..checked import checked
 from ..errors import TensorExpressionError
 from ..expr import Expr
 from ..names import did_you_mean
-from ..records import cached_property
+from ..node import cached_property
 from ..te import Tensor
 from ..te.places import error, users_errors
 from ..te.sizes import requirements

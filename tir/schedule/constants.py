@@ -19,8 +19,7 @@ from ..errors import TirError
 from ..expr import Var
 from ..function import PrimFunc
 from ..names import did_you_mean, unique_name
-from ..node import frozendict, once
-from ..records import cached_property
+from ..node import cached_property, frozendict, once
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
 

@@ -39,7 +39,7 @@ from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
 from ..neighbours import call_here
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .handles import BlockRV, LoopRV

@@ -21,9 +21,8 @@ from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, R
 from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
-from ..node import frozendict
+from ..node import cached_property, frozendict
 from ..poly import Relation
-from ..records import cached_property
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, nest, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, unit_region, with_regions

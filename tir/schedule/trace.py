@@ -14,7 +14,7 @@ from .. import extension
 from ..arith.index_map import IndexMap, RangesMap
 from ..errors import TirError
 from ..expr import Expr, IntImm
-from ..records import record
+from ..node import record
 from ..visit import free_vars
 from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV

@@ -11,9 +11,8 @@ from ..analysis.effects import READ, WRITE, effects
 from ..buffer import Buffer
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..recursion import with_recursion_limit
 from ..stmt import Block
-from ..visit import rewrite, statements
+from ..visit import rewrite, statements, with_recursion_limit
 
 
 @with_recursion_limit

@@ -17,9 +17,8 @@ from ..errors import ParseError
 from ..expr import TRUE, Var
 from ..function import IRModule, PrimFunc
 from ..node import freeze, frozendict
-from ..recursion import with_recursion_limit
 from ..stmt import Block, BlockRealize, Stmt
-from ..visit import rewrite
+from ..visit import rewrite, with_recursion_limit
 from . import frames as f
 from . import source as _source
 from .diagnostics import Abort, Diagnostic, Source, parse_error

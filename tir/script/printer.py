@@ -8,7 +8,7 @@ from typing import Any
 from ..buffer import Buffer
 from ..function import IRModule, PrimFunc
 from ..node import Node
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 from .print_expr import MARK, UNMARK
 from .print_stmt import STATEMENTS, Printer
 

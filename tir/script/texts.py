@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import ParseError
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 from . import source as _source
 from .diagnostics import Abort, Diagnostic, Source, parse_error
 from .environment import Environment, Printed

@@ -12,8 +12,7 @@ from ..arith.index_map import IndexFunction
 from ..buffer import Range
 from ..dtype import DType
 from ..expr import Expr, Let, Reduce, Var, const
-from ..recursion import with_recursion_limit
-from ..visit import walk
+from ..visit import walk, with_recursion_limit
 from .places import error, users_errors
 from .sharing import bound_once
 from .tag import notes

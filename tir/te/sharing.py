@@ -11,8 +11,7 @@ from typing import Any
 
 from ..analysis.evaluation import evaluated_parts, is_lazy
 from ..expr import Expr, Let, Reduce, Var
-from ..op import is_pure
-from ..visit import LEAVES
+from ..visit import LEAVES, is_pure
 
 MANY = 65536  # nodes that a pass visits in a tenth of a second: below, indices, sums and products as they are give simpler regions and patterns
 

@@ -16,9 +16,8 @@ from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
 from ..names import identifier, unique_name
 from ..node import frozendict
-from ..recursion import with_recursion_limit
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
-from ..visit import rewrite, substitute, walk
+from ..visit import rewrite, substitute, walk, with_recursion_limit
 from .computation import ComputeOp, free_variables
 from .extern import ExternOp, own_variables
 from .hybrid import HybridOp

@@ -18,9 +18,8 @@ from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_con
 from ..function import PrimFunc
 from ..levels import shared_axes
 from ..node import Node
-from ..op import is_pure
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt
-from ..visit import has_load, rewrite, statements
+from ..visit import has_load, is_pure, rewrite, statements
 from .layout import minus
 from .passes import func_pass
 

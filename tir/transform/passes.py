@@ -9,7 +9,7 @@ from .. import extension
 from ..checked import checked
 from ..function import IRModule, PrimFunc
 from ..names import near_names
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 
 Program = TypeVar("Program", PrimFunc, IRModule)
 

@@ -15,9 +15,9 @@ from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, LowersItself, PrimFunc, answered_by_program
 from ..names import near_names
 from ..node import Memo, frozendict
-from ..recursion import with_room
 from ..stmt import THREAD_BINDING
 from ..target import GPUS, Target, added_kind
+from ..visit import with_room
 from .canonicalize_loop import canonicalize_loop
 from .check_thread_memory import check_thread_memory
 from .common_subexpr_elim import common_subexpr_elim

@@ -9,7 +9,6 @@ from ..arith.linear import key
 from ..buffer import Buffer
 from ..expr import BufferLoad, IntImm, Var, logical_not
 from ..function import PrimFunc
-from ..op import is_pure
 from ..stmt import (
     NOP,
     Allocate,
@@ -26,7 +25,7 @@ from ..stmt import (
     is_nop,
     seq,
 )
-from ..visit import LEAVES, kinds, rewrite, statements
+from ..visit import LEAVES, is_pure, kinds, rewrite, statements
 from .passes import func_pass
 
 _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")

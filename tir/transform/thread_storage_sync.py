@@ -11,7 +11,7 @@ from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
 from ..levels import is_private, is_thread_axis
-from ..op import call, is_pure
+from ..op import call
 from ..script.printer import short_text
 from ..stmt import (
     Allocate,
@@ -27,7 +27,7 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import has_load, uses_var, walk
+from ..visit import has_load, is_pure, uses_var, walk
 from .engines import orders_itself
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass

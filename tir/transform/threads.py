@@ -7,9 +7,9 @@ from typing import Any
 from ..analysis.kernels import is_launch
 from ..expr import LT, BufferLoad, Call, Expr, Var, const
 from ..levels import LAUNCH_AXES, is_launch_axis, is_private
-from ..op import call, is_pure
+from ..op import call
 from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq
-from ..visit import Somewhere, has_load, rewrite, statements, walk
+from ..visit import Somewhere, has_load, is_pure, rewrite, statements, walk
 
 REDUCE_SCOPE = "reduce_scope"  # the attribute of a ``tvm_thread_allreduce``: its combiner
 

@@ -9,11 +9,11 @@ from typing import Any
 from ..analysis.index import index_of
 from ..collecting import seldom_collected
 from ..function import HasProgram, IRModule, PrimFunc
-from ..recursion import with_recursion_limit, with_room
 from ..schedule import Schedule
 from ..schedule.constants import at_each_call, constant_parameters
 from ..schedule.queries import consumers_of, producers_of
 from ..target import GPUS
+from ..visit import with_recursion_limit, with_room
 from .model import Prediction, predict
 from .nest import usual
 from .space import Decision, Made, Space, likeliest_offer, space_of

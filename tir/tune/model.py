@@ -21,14 +21,13 @@ from ..display import duration
 from ..expr import BufferLoad, Mul, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
-from ..recursion import with_recursion_limit
 from ..schedule import Schedule
 from ..schedule.constants import at_each_call
 from ..stmt import Block
 from ..target import GPUS, Target
 from ..transform.lower_match_buffer import lower_match_buffer
 from ..transform.simplify import simplify as simplified
-from ..visit import has_load, substitute, walk
+from ..visit import has_load, substitute, walk, with_recursion_limit
 from .core import core_seconds
 from .machine import measured
 from .nest import unconverted, usual

@@ -19,9 +19,8 @@ from ..buffer import Buffer, IterVar
 from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
 from ..function import PrimFunc
-from ..node import Memo, MemoAmong, once
+from ..node import Memo, MemoAmong, cached_property, once
 from ..op import effect_of
-from ..records import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.constants import determined
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore

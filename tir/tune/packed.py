@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..intrin.dot_products import LANES, DotProduct
-from ..records import cached_property
+from ..node import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from .nest import Nest, volume
 from .rules.contraction import Contraction

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..errors import TirError
-from ..recursion import with_recursion_limit
+from ..visit import with_recursion_limit
 from ..workers import ending
 from .child import HEAD
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..display import duration, html_table, text_table
 from ..errors import TirError
 from ..function import IRModule
-from ..records import cached_property
+from ..node import cached_property
 from ..schedule import Schedule
 from ..target import Target
 from .picture import picture

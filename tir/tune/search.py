@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ..equal import structural_digest, structural_equal
 from ..errors import TirError
 from ..function import IRModule
-from ..records import cached_property
+from ..node import cached_property
 from ..schedule import Schedule
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .faults import Fault

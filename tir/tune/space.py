@@ -19,12 +19,12 @@ from ..analysis.contents import members_of, trimmed
 from ..analysis.index import index_of
 from ..cost.footprint_table import Machine
 from ..errors import InternalError, ScheduleError, refusal
-from ..records import cached_property
-from ..recursion import with_recursion_limit
+from ..node import cached_property
 from ..schedule import Schedule
 from ..stmt import BlockRealize
 from ..target import GPUS, Target, VectorRegisters, threads
 from ..transform.threads import launch_reads_memory
+from ..visit import with_recursion_limit
 from .faults import Faults
 
 PARALLEL = 1 << 20  # operations for which starting threads pays off

@@ -5,19 +5,18 @@ True is a proof; False means "not shown".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...aliases import sharing
-from ...arith.itermap import detect_iter_map
 from ...arith.linear import Linear, is_index, linear, same
-from ...buffer import Buffer, Range, ends_of
+from ...buffer import ends_of
 from ...expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, IntImm, Ramp, Var, const, is_const
 from ...node import MemoAmong
-from ...visit import has_load, nodes_of, vars_in
-from .delinearize import undivided
-from .statements import Access, Loop, Statement, deciding
+from ...visit import has_load, nodes_of
+from .domains import are_distinct, determined_by
+from .statements import Access, Statement, deciding
 
 
 class Strided(NamedTuple):
@@ -191,12 +190,6 @@ def in_one_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, loops
     return are_distinct(sums, around)
 
 
-def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
-    """Whether ``values`` differ in any two iterations of ``loops``. False means "not shown"."""
-    moving = {v for v, _, extent in loops if not is_const(extent, 1)}
-    return moving <= {*values} or moving <= (_found_apart(values, loops) or frozenset[Var]())
-
-
 def _determined_loops(s: AffineForms, access: Access) -> frozenset[Var]:
     """The loops that the indices of an access use, if these determine all of their iterations; none otherwise. Found once
     for each access in the same loops: steps keep most of them."""
@@ -206,7 +199,7 @@ def _determined_loops(s: AffineForms, access: Access) -> frozenset[Var]:
 
     def find() -> frozenset[Var]:
         indices, around = s.on_loops(access).elements()
-        found = None if indices is None else _found_apart(indices, (*s.unit.loops, *around), [access.buffer])
+        found = None if indices is None else determined_by(indices, (*s.unit.loops, *around), [access.buffer])
         return found or frozenset()
 
     return _DETERMINED.found(access.buffer, deciding(s.unit, access), find)
@@ -222,21 +215,3 @@ def _same_indices(s: AffineForms, a: Access, t: AffineForms, b: Access, determin
         return False
     pairs = zip(s.on_loops(a).indices or (), t.on_loops(b).indices or ())
     return all(type(i) is type(j) and (all(map(same, i, j)) if isinstance(i, tuple) else same(i, j)) for i, j in pairs)
-
-
-def _found_apart(
-    indices: Sequence[Expr], around: Sequence[Loop], sizes: Sequence[Buffer] = ()
-) -> frozenset[Var] | None:
-    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown.
-    ``sizes`` are buffers, whose shapes are not negative."""
-    used = vars_in(*indices)
-    loops = [loop for loop in around if loop[0] in used]
-    own = {v for v, _, _ in around}
-    if not own.isdisjoint(vars_in(*[e for _, low, size in loops for e in (low, size)])):
-        return None
-    domains = {v: Range(low, extent) for v, low, extent in loops}
-    found = detect_iter_map(indices, domains, check="bijective")
-    if not found:
-        numbers = undivided(indices, own, sizes)
-        found = numbers is not None and detect_iter_map(numbers, domains, check="bijective")
-    return frozenset(used) if found else None

@@ -13,14 +13,16 @@ from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import encloses, intersect, relax
 from ...arith.swizzle import without_all
-from ...buffer import Range
+from ...buffer import Buffer, Range
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
+from ...node import cached_property, record
 from ...poly import Formula, Names
-from ...records import cached_property, record
 from ...stmt import BlockRealize
 from ...visit import has_load, substitute, vars_in
+from ..effects import Loop
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef, wrapped_in
+from .delinearize import undivided
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 
 
@@ -104,6 +106,30 @@ def values_taken_once(
     if _fills(found, domains, pairs, predicate, around):
         return domains
     return found if is_const(predicate, 1) else None
+
+
+def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
+    """Whether ``values`` differ in any two iterations of ``loops``. False means "not shown"."""
+    moving = {v for v, _, extent in loops if not is_const(extent, 1)}
+    return moving <= {*values} or moving <= (determined_by(values, loops) or frozenset[Var]())
+
+
+def determined_by(
+    indices: Sequence[Expr], around: Sequence[Loop], sizes: Sequence[Buffer] = ()
+) -> frozenset[Var] | None:
+    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown.
+    ``sizes`` are buffers, whose shapes are not negative."""
+    used = vars_in(*indices)
+    loops = [loop for loop in around if loop[0] in used]
+    own = {v for v, _, _ in around}
+    if not own.isdisjoint(vars_in(*[e for _, low, size in loops for e in (low, size)])):
+        return None
+    domains = {v: Range(low, extent) for v, low, extent in loops}
+    found = detect_iter_map(indices, domains, check="bijective")
+    if not found:
+        numbers = undivided(indices, own, sizes)
+        found = numbers is not None and detect_iter_map(numbers, domains, check="bijective")
+    return frozenset(used) if found else None
 
 
 def is_same_box(first: Sequence[Range], second: Sequence[Range]) -> bool:

@@ -10,8 +10,8 @@ from ...aliases import memory_of, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
+from ...node import cached_property, record
 from ...poly import Names, Undecided
-from ...records import cached_property, record
 from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
 from ..contents import contents, is_nest_of_blocks
 from ..effects import effects

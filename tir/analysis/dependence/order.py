@@ -9,8 +9,8 @@ from typing import Any
 from ...aliases import sharing
 from ...equal import structural_equal
 from ...expr import Expr, Var
+from ...node import cached_property
 from ...poly import Relation
-from ...records import cached_property
 from ...visit import vars_in
 from .affine import AffineForms, in_one_iteration, index_determines_iteration
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier

@@ -15,19 +15,17 @@ from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...function import PrimFunc
-from ...op import is_pure
+from ...node import cached_property, record
 from ...poly import Formula, Names
-from ...records import cached_property, record
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
-from ...visit import nodes_of, substitute, uses_var
+from ...visit import is_pure, nodes_of, substitute, uses_var
 from ..contents import MembersBy, has_blocks, kept_members, path_to
 from ..effects import effects
 from ..evaluation import starts
 from ..users import used_memory
-from .affine import are_distinct
 from .delinearize import split_sizes
-from .domains import fills_domain
+from .domains import are_distinct, fills_domain
 from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .order import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed

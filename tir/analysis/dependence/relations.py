@@ -16,9 +16,8 @@ from ...arith.swizzle import without_all
 from ...buffer import Range
 from ...expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const
 from ...function import PrimFunc
-from ...node import MemoAmong, once
+from ...node import MemoAmong, cached_property, changed, once
 from ...poly import Formula, IntegerSet, Names, NotAffine, Relation, decide
-from ...records import cached_property, changed
 from ...stmt import BlockRealize, For
 from ...visit import LEAVES, contains, nodes_of
 from ..contents import path_to

@@ -15,9 +15,8 @@ from typing import Any
 from ...aliases import memory_of, shares_memory, sharing
 from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
-from ...node import frozendict
+from ...node import cached_property, changed, frozendict
 from ...poly import Formula, Names
-from ...records import cached_property, changed
 from ...stmt import (
     Allocate,
     AllocateConst,
@@ -78,10 +77,10 @@ class Statement:
     def commutes(self) -> bool:
         """Whether instances on the same element commute. An arg-reduction may select any of equal candidates only if the
         program declares a reduction."""
-        found = None if self.ordered else Reduction.of(self.node)
+        updates = sharing(self.accesses, self.written)
+        found = None if self.ordered or all(a.write for a in updates) else Reduction.of(self.node)
         if not isinstance(found, Reduction) or (found.selects and not _has_reduce_iterator(self.node)):
             return False
-        updates = sharing(self.accesses, self.written)
         return all(getattr(a.node, "buffer", None) in found.targets for a in updates)
 
     @property

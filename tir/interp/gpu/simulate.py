@@ -12,7 +12,7 @@ from ...errors import RunError
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...node import Memo
-from ...recursion import with_recursion_limit
+from ...visit import with_recursion_limit
 from ..arguments import bind_arguments, evaluate
 from .compiler import Compiler
 from .debug import Breakpoint, Stop, hook

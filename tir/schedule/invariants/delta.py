@@ -15,11 +15,9 @@ from ...analysis.index import LoopRef, index_of
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...levels import ends_with_launch
-from ...node import once
-from ...records import cached_property
-from ...recursion import with_recursion_limit
+from ...node import cached_property, once
 from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
-from ...visit import has_load, nodes_of
+from ...visit import has_load, nodes_of, with_recursion_limit
 from . import Keeps, Kept
 
 if TYPE_CHECKING:

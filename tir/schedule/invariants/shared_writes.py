@@ -39,13 +39,11 @@ from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var, is_const
 from ...function import PrimFunc
 from ...levels import is_private, is_shared, is_thread_axis
-from ...node import MemoAmong, once
-from ...op import is_pure
+from ...node import MemoAmong, cached_property, once
 from ...poly import Names, Relation, Undecided, decide, everything
-from ...records import cached_property
 from ...render import short_text
 from ...stmt import THREAD_BINDING, BufferStore, LetStmt
-from ...visit import has_load, nodes_of, uses_var
+from ...visit import has_load, is_pure, nodes_of, uses_var
 from . import Keeps, Problem, invariant
 from .delta import BufferSet, Delta
 

@@ -12,10 +12,9 @@ from ...arith.itermap import detect_iter_map
 from ...buffer import Buffer
 from ...errors import require, require_none
 from ...expr import Expr
-from ...op import is_pure
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, first_line
-from ...visit import accesses
+from ...visit import accesses, is_pure
 from ..legality import require_legal
 from ..state import State, scope_of
 

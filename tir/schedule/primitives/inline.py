@@ -15,9 +15,8 @@ from ...arith import Analyzer
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, attempt, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
-from ...op import is_pure
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
-from ...visit import LEAVES, accesses, rewrite, substitute, uses_var, walk
+from ...visit import LEAVES, accesses, is_pure, rewrite, substitute, uses_var, walk
 from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive

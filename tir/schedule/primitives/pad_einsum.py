@@ -42,10 +42,10 @@ from ...expr import (
     is_const,
     min_,
 )
-from ...op import call, is_pure
+from ...op import call
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq
-from ...visit import accesses, nodes_of, rewrite, uses_var
+from ...visit import accesses, is_pure, nodes_of, rewrite, uses_var
 from ..build import with_regions
 from ..primitive import primitive
 from ..staging import Stage, elementwise_block

@@ -17,7 +17,7 @@ from ...arith.index_map import IndexMap
 from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul
 from ...intrin import x86
-from ...records import cached_property
+from ...node import cached_property
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...expr import Expr
 from ...intrin.amx import TILE, amx_intrinsics
 from ...intrin.dot_products import DotProduct
-from ...records import cached_property
+from ...node import cached_property
 from ...schedule import BlockRV, Schedule
 from ..nest import Nest, volume
 from ..packed import Operands, Panels

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from ...records import cached_property
+from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var
 from ..core import CLOSE
