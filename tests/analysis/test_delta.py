@@ -10,7 +10,8 @@ from tests.prim_checks import schedule
 from tir.expr import TRUE, IntImm
 from tir.node import frozendict
 from tir.schedule import invariants
-from tir.schedule.invariants.delta import MARKED, Delta
+from tir.schedule.invariants import Delta
+from tir.schedule.invariants.changed_accesses import MARKED
 from tir.stmt import Block, BlockRealize, seq
 from tir.visit import buffers_in, rewrite
 

@@ -8,8 +8,7 @@ from tests.gpu_examples import load
 from tests.prim_checks import refused, schedule
 from tir.analysis.index import index_of
 from tir.schedule import invariants
-from tir.schedule.invariants import Keeps, Problem
-from tir.schedule.invariants.delta import Delta
+from tir.schedule.invariants import Delta, Keeps, Problem
 from tir.schedule.invariants.shared_memory import shared_buffers
 from tir.schedule.primitive import PRIMITIVES, primitive
 

@@ -344,3 +344,12 @@ def _loop_or_block(state: State, value: str, near: Place | None) -> Place:
         names = [*state.index.blocks, *(ref.name for ref in state.index.loops.values())]
         raise ScheduleError("no block or loop is called `{0}`", value, legal=near_names(value, names))
     return state.find_block(value) if is_block or not (is_loop or "." in value) else state.find_loop(value, near)
+
+
+def copied(value: Any) -> Any:
+    """An argument or a result as it is now: the lists in it, which the caller may change later, are copied."""
+    if type(value) is list:
+        return [copied(item) if type(item) in (list, dict) else item for item in value]
+    if type(value) is dict:
+        return {name: copied(item) if type(item) in (list, dict) else item for name, item in value.items()}
+    return value

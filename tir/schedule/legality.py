@@ -23,8 +23,7 @@ from ..function import PrimFunc
 from ..levels import ends_with_launch, is_block_axis, is_thread_axis
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt, first_line
 from ..visit import nodes_of, uses_var
-from .invariants import Keeps
-from .invariants.delta import Delta
+from .invariants import Delta, Keeps
 from .state import State
 
 

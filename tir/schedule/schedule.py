@@ -27,12 +27,11 @@ from ..stmt import Block, For
 from ..target import Target
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
-from . import trace as _trace
 from .alternatives import alternatives
+from .arguments import copied
 from .ask import Asker
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
-from .invariants import Keeps, Kept, check_step
-from .invariants.delta import Delta
+from .invariants import Delta, Keeps, Kept, check_step
 from .invariants.executed import EXECUTED
 from .legality import with_needed_clauses
 from .offers import places
@@ -40,6 +39,7 @@ from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lo
 from .signatures import public_signature
 from .snapshots import Snapshots
 from .state import State
+from .trace import Entry
 from .undeclared import with_all_accesses_declared
 
 _log = logging.getLogger(__name__)
@@ -278,9 +278,9 @@ class Schedule(Snapshots):
         if not self._check and "unsafe" in step.signature.parameters:
             given = {**given, "unsafe": True}
         new, result, plan = self._attempt(step, state, given)
-        given = _trace.copied(given)
+        given = copied(given)
         recorded = {**given, **getattr(plan, "recorded", {})}
-        new = new.replaced(trace=_trace.append(state.trace, _trace.Entry(step.name, recorded, _trace.copied(result))))
+        new = new.recorded(Entry(step.name, recorded, copied(result)))
         del self._states[self._at + 1 :], self._requests[self._at + 1 :]
         self._states.append(new)
         self._requests.append(functools.partial(request_text, step, given))
@@ -292,8 +292,7 @@ class Schedule(Snapshots):
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
         with on_refusal(self._make_plainer):
             result = check_only(step, state, given)
-        entry = _trace.Entry(step.name, _trace.copied(given), _trace.copied(result))
-        self._set_state(state.replaced(trace=_trace.append(state.trace, entry)))
+        self._set_state(state.recorded(Entry(step.name, copied(given), copied(result))))
         return result
 
     def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:

@@ -110,7 +110,7 @@ class Snapshots:
         def apply_trace(sch: tir.Schedule) -> None:
             sch.parallel("out.i")
         """
-        return _trace.Trace(_trace.entries(self.state.trace))
+        return _trace.Trace(self.state.calls())
 
     @property
     def history(self) -> History:

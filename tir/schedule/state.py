@@ -101,6 +101,18 @@ class State:
         """The place of ``stmt`` (a node of the current program)."""
         return self.index.place(stmt)
 
+    def recorded(self, call: Any) -> State:
+        """The snapshot with one more call in its trace, which shares what was there."""
+        return self.replaced(trace=(self.trace, call))
+
+    def calls(self) -> list[Any]:
+        """The recorded calls, first to last."""
+        found, chain = list[Any](), self.trace
+        while chain is not None:
+            chain, call = chain
+            found.append(call)
+        return found[::-1]
+
     def find_block(self, which: BlockRV | BlockRef | str) -> BlockRef:
         """The block of a handle or a name.
 

@@ -33,29 +33,6 @@ class Entry:
     result: Any
 
 
-def append(chain: Any, entry: Entry) -> Any:
-    """``chain`` (a snapshot's trace so far) extended by ``entry``; shares its prefix."""
-    return (chain, entry)
-
-
-def copied(value: Any) -> Any:
-    """An argument or a result as it is now: the lists in it, which the caller may change later, are copied."""
-    if type(value) is list:
-        return [copied(item) if type(item) in (list, dict) else item for item in value]
-    if type(value) is dict:
-        return {name: copied(item) if type(item) in (list, dict) else item for name, item in value.items()}
-    return value
-
-
-def entries(chain: Any) -> list[Entry]:
-    """The recorded calls of a snapshot, first to last."""
-    found = []
-    while chain is not None:
-        chain, entry = chain
-        found.append(entry)
-    return found[::-1]
-
-
 def results_of(value: Any) -> list[Any]:
     """The handles in a result, in order."""
     if isinstance(value, (list, tuple)):

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from tir.analysis.index import index_of
 from tir.function import PrimFunc
-from tir.schedule.invariants import Keeps, Problem, invariant
-from tir.schedule.invariants.delta import Delta
+from tir.schedule.invariants import Delta, Keeps, Problem, invariant
 
 
 @invariant(kept_by=Keeps.LOOPS)

@@ -1,6 +1,6 @@
 """Invariants: what must hold of a scheduled program after every step.
 
-An :class:`Invariant` finds problems in a program, given the :class:`~.delta.Delta` of the step: what it changed, and
+An :class:`Invariant` finds problems in a program, given the :class:`Delta` of the step: what it changed, and
 what its primitive declares to preserve (:class:`Keeps`). :func:`check_step` checks only the invariants that the step
 may have violated, and accepts a problem that the program had before.
 
@@ -25,12 +25,19 @@ from typing import TYPE_CHECKING, Any
 
 from ... import extension
 from ...analysis import wellformed
+from ...analysis.contents import difference
+from ...analysis.index import LoopRef, index_of
 from ...errors import InternalError, ScheduleError
-from ...function import PrimFunc
-from ...stmt import first_line
+from ...expr import Var
+from ...function import IRModule, PrimFunc
+from ...levels import ends_with_launch
+from ...node import cached_property
+from ...stmt import THREAD_BINDING, For, LetStmt, first_line
+from ...visit import nodes_of
+from .changed_accesses import MARKED, UNMARKED, BufferSet, Uses, written
 
 if TYPE_CHECKING:
-    from .delta import Delta
+    from ...target import Target
 
 
 Kept = frozenset[str]
@@ -55,6 +62,95 @@ class Keeps:
     FORM: Kept = frozenset({"form"})
     """At most annotations change, and which loops are serial, parallel, vectorized or unrolled: what is defined where, and
     used, is as it was."""
+
+
+class Delta:
+    """What changed in one function between two programs, ``before`` None standing for the empty one.
+
+    ``keeps`` is what the primitive that made ``after`` declares to preserve. ``modules`` gives those that contain the
+    programs as function ``name``, and ``target`` is the target of the schedule, if there are any.
+    """
+
+    def __init__(
+        self,
+        before: PrimFunc | None,
+        after: PrimFunc,
+        keeps: Kept = Keeps.NOTHING,
+        *,
+        primitive: str = "",
+        name: str = "main",
+        modules: Callable[[], tuple[IRModule, IRModule]] | None = None,
+        target: Target | None = None,
+    ):
+        self.before = before
+        self.after = after
+        self.keeps = keeps
+        self.primitive = primitive
+        self.name = name
+        self.modules = modules
+        self.target = target
+
+    def start(self) -> Delta:
+        """The change from the empty program to the program before the step."""
+        assert self.before is not None
+        return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
+
+    def let_before(self, var: Var) -> LetStmt | None:
+        """The statement that gave ``var`` its value before the step."""
+        nodes = () if self.before is None else nodes_of(self.before.body)
+        return next((n for n in nodes if type(n) is LetStmt and n.var is var), None)
+
+    def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
+        """Loops of ``after``, of these kinds, that are new or changed."""
+        index = index_of(self.after)
+        return [index.place(f) for f in self._changed if kinds is None or f.kind in kinds]
+
+    @cached_property
+    def changed_kinds(self) -> frozenset[str]:
+        """The kinds of ``changed_loops``."""
+        return frozenset([f.kind for f in self._changed])
+
+    @cached_property
+    def _changed(self) -> list[For]:
+        nodes = index_of(self.after).nodes if self.before is None else difference(self.before, self.after).added
+        return [s for s in nodes if type(s) is For]
+
+    def is_marked(self, loop: LoopRef) -> bool:
+        """Whether the step gave ``loop``, of ``after``, its kind."""
+        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
+        return old is None or (old.node.kind, old.node.thread) != (loop.node.kind, loop.node.thread)
+
+    @cached_property
+    def unchanged_buffers(self) -> BufferSet:
+        """Pointers of the memory whose accesses are unchanged."""
+        return self._unchanged(MARKED)
+
+    @cached_property
+    def unchanged_accesses(self) -> BufferSet:
+        """As ``unchanged_buffers``, but loops around may have become parallel, vectorized or bound."""
+        return self._unchanged(UNMARKED)
+
+    def _unchanged(self, uses: Uses) -> BufferSet:
+        if self.before is None:
+            return frozenset[Any]()
+        return uses.unchanged(self.before, self.after)
+
+    def _shared_now(self, loop: LoopRef) -> set[Var]:
+        """Pointers of the buffers that ``loop``, of ``after``, had in its clause before the step, and has no longer."""
+        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
+        return set() if old is None else {b.data for b in old.node.private if b not in loop.node.private}
+
+    def may_clash(self, loop: LoopRef) -> bool:
+        """Whether the step may have introduced a dependence carried by ``loop``, of ``after``: its iterations write
+        memory whose accesses changed, or of which they had copies, or the step set its kind. For threads, only global
+        memory counts."""
+        same: BufferSet = frozenset[Any]() if self.is_marked(loop) else self.unchanged_accesses
+        shared = self._shared_now(loop)
+        threads = loop.node.kind == THREAD_BINDING
+        return any(
+            (memory in shared or memory not in same) and not (threads and ends_with_launch(scope))
+            for memory, scope in written(loop.node)
+        )
 
 
 @dataclass(frozen=True)

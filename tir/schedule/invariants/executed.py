@@ -10,8 +10,7 @@ import numpy as np
 
 from ...errors import RunError
 from ...function import PrimFunc
-from . import Invariant, Problem
-from .delta import Delta
+from . import Delta, Invariant, Problem
 
 SIZES = (7, 5, 11, 3, 13)  # awkward on purpose: tails show up
 

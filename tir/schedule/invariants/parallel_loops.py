@@ -18,8 +18,7 @@ from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
 from ...visit import contains
 from ..legality import concurrent_iterations
-from . import Keeps, Problem, invariant
-from .delta import Delta
+from . import Delta, Keeps, Problem, invariant
 
 
 @invariant(kept_by=Keeps.ACCESSES, loops=(PARALLEL, VECTORIZED))

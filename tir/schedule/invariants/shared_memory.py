@@ -19,8 +19,7 @@ from ...levels import is_launch_axis, is_shared, shared_axes
 from ...node import Memo
 from ...stmt import SERIAL, THREAD_BINDING
 from ...target import Target
-from . import Keeps, Problem, invariant
-from .delta import Delta
+from . import Delta, Keeps, Problem, invariant
 
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
 

@@ -44,8 +44,8 @@ from ...poly import Names, Relation, Undecided, decide, everything
 from ...render import short_text
 from ...stmt import THREAD_BINDING, BufferStore, LetStmt
 from ...visit import has_load, is_pure, nodes_of, uses_var
-from . import Keeps, Problem, invariant
-from .delta import BufferSet, Delta
+from . import Delta, Keeps, Problem, invariant
+from .changed_accesses import BufferSet
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))

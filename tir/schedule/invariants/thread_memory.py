@@ -40,8 +40,7 @@ from ...levels import LAUNCH_AXES, is_block_axis, is_launch_axis, is_shared, lev
 from ...poly import Names, Relation, Undecided, decide, everything
 from ...stmt import THREAD_BINDING, For
 from ...visit import vars_in
-from . import Keeps, Problem, invariant
-from .delta import Delta
+from . import Delta, Keeps, Problem, invariant
 
 
 @invariant(kept_by=Keeps.THREADS, loops=(THREAD_BINDING,))

@@ -1,4 +1,4 @@
-"""What a step changed: new and changed loops, and the memory whose accesses changed.
+"""The memory whose accesses a step changed.
 
 Memory that the same blocks access, in the same loops and in the same order, is unchanged: what was proved of it before
 the step still holds, whatever else the step did. Parts of both programs that are one object are not looked at.
@@ -7,27 +7,21 @@ the step still holds, whatever else the step did. Parts of both programs that ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...analysis.contents import difference, has_blocks, kept_members, named, sub_statements, with_memory
+from ...analysis.contents import has_blocks, kept_members, named, sub_statements, with_memory
 from ...analysis.effects import effects
-from ...analysis.index import LoopRef, index_of
 from ...expr import Var
-from ...function import IRModule, PrimFunc
-from ...levels import ends_with_launch
-from ...node import cached_property, once
-from ...stmt import SERIAL, THREAD_BINDING, UNROLLED, Block, BlockRealize, For, LetStmt, SeqStmt
-from ...visit import has_load, nodes_of, with_recursion_limit
-from . import Keeps, Kept
-
-if TYPE_CHECKING:
-    from ...target import Target
+from ...function import PrimFunc
+from ...node import once
+from ...stmt import SERIAL, UNROLLED, Block, BlockRealize, For, SeqStmt
+from ...visit import has_load, with_recursion_limit
 
 BufferSet = Container[Var]  # pointers of buffers
 Order = dict[Var, tuple[Any, ...]]  # of each memory: the statements that access it, in the loops and blocks around them
 
 
-class _Uses:
+class Uses:
     """The accesses of memory in statements, comparably: :meth:`of` one, and what of them is :meth:`changed` between two.
     ``mark`` has what matters of a loop beside its iterations.
 
@@ -54,6 +48,10 @@ class _Uses:
 
     def _loop_key(self, loop: For) -> Any:
         return (id(loop.loop_var), id(loop.min), id(loop.extent), self._mark(loop))
+
+    def unchanged(self, old: PrimFunc, new: PrimFunc) -> BufferSet:
+        """The memory whose accesses are the same in two functions."""
+        return _AllBut(self.changed(old.body, new.body))
 
     @with_recursion_limit
     def changed(self, old: Any, new: Any) -> set[Var]:
@@ -95,11 +93,11 @@ def _memory_of(stmt: Any) -> Iterable[Var]:
 
 
 @once
-def _written(stmt: Any) -> frozenset[tuple[Var, str]]:
+def written(stmt: Any) -> frozenset[tuple[Var, str]]:
     """The memory that a statement writes, with its scopes."""
     taken_apart = _is_nest(stmt.block) if isinstance(stmt, BlockRealize) else isinstance(stmt, (For, SeqStmt, Block))
     if taken_apart and has_blocks(stmt):
-        return frozenset[tuple[Var, str]]().union(*map(_written, sub_statements(stmt)))
+        return frozenset[tuple[Var, str]]().union(*map(written, sub_statements(stmt)))
     return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt).stored if e.write)
 
 
@@ -147,8 +145,8 @@ def _realize_key(realize: BlockRealize) -> Any:
 
 
 # how the iterations of a loop run at once: none of it if one after the other, unrolled or not
-MARKED = _Uses(lambda loop: None if loop.kind in (SERIAL, UNROLLED) else (loop.kind, loop.thread))
-UNMARKED = _Uses(lambda loop: None)
+MARKED = Uses(lambda loop: None if loop.kind in (SERIAL, UNROLLED) else (loop.kind, loop.thread))
+UNMARKED = Uses(lambda loop: None)
 
 
 class _AllBut:
@@ -157,92 +155,3 @@ class _AllBut:
 
     def __contains__(self, memory: object) -> bool:
         return memory not in self.changed
-
-
-class Delta:
-    """What changed in one function between two programs, ``before`` None standing for the empty one.
-
-    ``keeps`` is what the primitive that made ``after`` declares to preserve. ``modules`` gives those that contain the
-    programs as function ``name``, and ``target`` is the target of the schedule, if there are any.
-    """
-
-    def __init__(
-        self,
-        before: PrimFunc | None,
-        after: PrimFunc,
-        keeps: Kept = Keeps.NOTHING,
-        *,
-        primitive: str = "",
-        name: str = "main",
-        modules: Callable[[], tuple[IRModule, IRModule]] | None = None,
-        target: Target | None = None,
-    ):
-        self.before = before
-        self.after = after
-        self.keeps = keeps
-        self.primitive = primitive
-        self.name = name
-        self.modules = modules
-        self.target = target
-
-    def start(self) -> Delta:
-        """The change from the empty program to the program before the step."""
-        assert self.before is not None
-        return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
-
-    def let_before(self, var: Var) -> LetStmt | None:
-        """The statement that gave ``var`` its value before the step."""
-        nodes = () if self.before is None else nodes_of(self.before.body)
-        return next((n for n in nodes if type(n) is LetStmt and n.var is var), None)
-
-    def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
-        """Loops of ``after``, of these kinds, that are new or changed."""
-        index = index_of(self.after)
-        return [index.place(f) for f in self._changed if kinds is None or f.kind in kinds]
-
-    @cached_property
-    def changed_kinds(self) -> frozenset[str]:
-        """The kinds of ``changed_loops``."""
-        return frozenset([f.kind for f in self._changed])
-
-    @cached_property
-    def _changed(self) -> list[For]:
-        nodes = index_of(self.after).nodes if self.before is None else difference(self.before, self.after).added
-        return [s for s in nodes if type(s) is For]
-
-    def is_marked(self, loop: LoopRef) -> bool:
-        """Whether the step gave ``loop``, of ``after``, its kind."""
-        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
-        return old is None or (old.node.kind, old.node.thread) != (loop.node.kind, loop.node.thread)
-
-    @cached_property
-    def unchanged_buffers(self) -> BufferSet:
-        """Pointers of the memory whose accesses are unchanged."""
-        return self._unchanged(MARKED)
-
-    @cached_property
-    def unchanged_accesses(self) -> BufferSet:
-        """As ``unchanged_buffers``, but loops around may have become parallel, vectorized or bound."""
-        return self._unchanged(UNMARKED)
-
-    def _unchanged(self, uses: _Uses) -> BufferSet:
-        if self.before is None:
-            return frozenset[Any]()
-        return _AllBut(uses.changed(self.before.body, self.after.body))
-
-    def _shared_now(self, loop: LoopRef) -> set[Var]:
-        """Pointers of the buffers that ``loop``, of ``after``, had in its clause before the step, and has no longer."""
-        old = None if self.before is None else index_of(self.before).loops.get(loop.var)
-        return set() if old is None else {b.data for b in old.node.private if b not in loop.node.private}
-
-    def may_clash(self, loop: LoopRef) -> bool:
-        """Whether the step may have introduced a dependence carried by ``loop``, of ``after``: its iterations write
-        memory whose accesses changed, or of which they had copies, or the step set its kind. For threads, only global
-        memory counts."""
-        same: BufferSet = frozenset[Any]() if self.is_marked(loop) else self.unchanged_accesses
-        shared = self._shared_now(loop)
-        threads = loop.node.kind == THREAD_BINDING
-        return any(
-            (memory in shared or memory not in same) and not (threads and ends_with_launch(scope))
-            for memory, scope in _written(loop.node)
-        )
