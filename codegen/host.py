@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tir.analysis.kernels import place_of
 from tir.arith.pointwise import Unsupported, compile_expr
 from tir.dtype import DType
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Expr, FloatImm, StringImm, Var
 from tir.function import PrimFunc
+from tir.launches import place_of
 from tir.levels import LAUNCH_AXES
 from tir.op import string_arg
 from tir.stmt import (

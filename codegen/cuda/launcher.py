@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tir import expr as E
-from tir.analysis.kernels import place_of
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Call, Expr, FloatImm, IntImm, Var
+from tir.launches import place_of
 from tir.op import string_arg
 from tir.stmt import (
     Allocate,

@@ -18,7 +18,6 @@ from codegen.host import HostProgram
 from codegen.module import Module, Timing
 from tir.aliases import shares_memory
 from tir.analysis.effects import effects
-from tir.analysis.kernels import place_of
 from tir.buffer import Buffer
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Var
@@ -27,6 +26,7 @@ from tir.interp.arguments import bind_arguments, overlap_error
 from tir.interp.dlpack import is_array
 from tir.interp.named_arguments import in_order, parameter_names
 from tir.interp.numbers import storage_dtype
+from tir.launches import place_of
 from tir.node import frozendict
 from tir.op import string_arg
 from tir.target import Target

@@ -11,8 +11,8 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.analysis.selections import choice_parts
 from tir.annotations import PARTITION_HINT
+from tir.arith.selections import choice_parts
 from tir.expr import BufferLoad
 from tir.testing import assert_same_result
 from tir.tune import Env, space

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arith.linear import key
+from ..arith.selections import associativity_counterexample, choice_parts, is_independent_of_order
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import describe
@@ -40,7 +41,6 @@ from ..op import call
 from ..render import short_text
 from ..stmt import Block, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
 from ..visit import nodes_of, rewrite, substitute, uses_var
-from .selections import associativity_counterexample, choice_parts, is_independent_of_order
 
 # ---------------------------------------------------------------- operations
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.selections import associativity_counterexample
 from ..arith import Analyzer, simplify
+from ..arith.selections import associativity_counterexample
 from ..buffer import Buffer, Range
 from ..equal import structural_equal
 from ..expr import Expr, Reduce, Var, const

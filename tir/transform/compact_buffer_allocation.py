@@ -8,7 +8,6 @@ from typing import Any
 
 from ..aliases import shares_memory
 from ..analysis.effects import PREFETCH, Effect, effects
-from ..analysis.kernels import is_launch
 from ..annotations import DIM_ALIGN
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -16,6 +15,7 @@ from ..arith.regions import Box, relax, union
 from ..buffer import Buffer, BufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_const
 from ..function import PrimFunc
+from ..launches import is_launch
 from ..levels import shared_axes
 from ..node import Node
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt

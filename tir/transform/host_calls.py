@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ..analysis.kernels import place_of
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, Var, cast, is_const
 from ..function import PrimFunc
+from ..launches import place_of
 from ..op import call, string_arg
 from ..stmt import DeclBuffer, Evaluate, Stmt
 from ..visit import free_vars, rewrite, substitute, walk

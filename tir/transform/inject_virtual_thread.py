@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..aliases import shares_memory
-from ..analysis.kernels import is_launch
 from ..arith.linear import same
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import PrimFunc
+from ..launches import is_launch
 from ..levels import is_shared, is_virtual_axis
 from ..op import effect_of
 from ..stmt import (

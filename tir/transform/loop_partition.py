@@ -7,10 +7,10 @@ from functools import reduce
 from typing import Any
 
 from ..aliases import may_change, other_names, overlapping
-from ..analysis.selections import choice_parts
 from ..annotations import PARTITION_HINT
 from ..arith import Analyzer
 from ..arith.linear import Linear, is_index, linear
+from ..arith.selections import choice_parts
 from ..buffer import Range
 from ..dtype import INT32
 from ..equal import structural_equal

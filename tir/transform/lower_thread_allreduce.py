@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.kernels import is_launch
 from ..analysis.reductions import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
 from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, constant, is_const, min_
 from ..function import PrimFunc
+from ..launches import is_launch
 from ..levels import is_thread_axis
 from ..op import call
 from ..script.printer import short_text

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..aliases import shares_memory, sharing
-from ..analysis.kernels import is_launch
 from ..arith import Analyzer
 from ..arith.linear import linear
 from ..buffer import Buffer, Range
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, constant, is_const, max_
 from ..function import PrimFunc
+from ..launches import is_launch
 from ..levels import LANES, is_thread_axis
 from ..op import call, offsets_of
 from ..script.printer import short_text

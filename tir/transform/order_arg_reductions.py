@@ -9,9 +9,9 @@ from typing import Any
 from ..aliases import may_alias
 from ..analysis.reduction_init import InitRuns
 from ..analysis.reductions import Reduction, Update
-from ..analysis.selections import knowing_less, starts_of_ascending
 from ..arith import Analyzer
 from ..arith.linear import is_index
+from ..arith.selections import knowing_less, starts_of_ascending
 from ..errors import refusal
 from ..expr import Expr, FloatImm, IntImm, Select, Var
 from ..function import PrimFunc

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..analysis.kernels import bytes_of, is_launch, kernels_of
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
+from ..launches import bytes_of, is_launch, kernels_of
 from ..levels import is_shared
 from ..op import offsets_of
 from ..schedule.invariants.shared_memory import DYNAMIC, size_text

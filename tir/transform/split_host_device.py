@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..aliases import sharing
-from ..analysis.kernels import bytes_of, is_launch
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import Expr, IntImm, StringImm, Var, all_of, constant
 from ..function import IRModule, PrimFunc
+from ..launches import bytes_of, is_launch
 from ..levels import SHARED_DYN, ends_with_launch
 from ..node import frozendict
 from ..op import call

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from ..aliases import memory_of, overlapping, sharing, with_names
 from ..analysis.effects import effects
-from ..analysis.kernels import is_launch
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
+from ..launches import is_launch
 from ..levels import is_private, is_thread_axis
 from ..op import call
 from ..script.printer import short_text

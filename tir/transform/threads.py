@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.kernels import is_launch
 from ..expr import LT, BufferLoad, Call, Expr, Var, const
+from ..launches import is_launch
 from ..levels import LAUNCH_AXES, is_launch_axis, is_private
 from ..op import call
 from ..stmt import NOP, AttrStmt, For, IfThenElse, LetStmt, SeqStmt, Stmt, While, seq

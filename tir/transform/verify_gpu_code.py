@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.kernels import kernels_of, launches, vector_accesses
 from ..arith import Analyzer
 from ..errors import BuildError
 from ..expr import constant
 from ..function import PrimFunc
+from ..launches import kernels_of, launches, vector_accesses
 from ..levels import is_thread_axis
 from ..stmt import BufferStore
 from ..target import Target

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.kernels import is_launch
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..cost.footprint import operations
 from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub, Var
 from ..function import IRModule, PrimFunc
 from ..interp.gpu.counts import SECTOR, bank_passes, sectors
+from ..launches import is_launch
 from ..levels import is_private, is_shared
 from ..schedule import Schedule
 from ..stmt import UNROLLED, Allocate, BufferStore, Evaluate, For

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import Combination, combination
-from ...analysis.selections import choice_parts
 from ...arith import Analyzer
 from ...arith.linear import key
+from ...arith.selections import choice_parts
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, is_const

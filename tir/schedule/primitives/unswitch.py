@@ -11,10 +11,10 @@ from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reductions import NotAReduction, Reduction
-from ...analysis.selections import choice_parts
 from ...arith import Analyzer, simplify
 from ...arith.linear import key
 from ...arith.pointwise import compile_expr
+from ...arith.selections import choice_parts
 from ...errors import first_legal, require
 from ...expr import EQ, And, BufferLoad, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
 from ...op import call

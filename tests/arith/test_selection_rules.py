@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tir.analysis.selections import associativity_counterexample, is_independent_of_order
 from tir.arith.pointwise import compile_expr
+from tir.arith.selections import associativity_counterexample, is_independent_of_order
 from tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CommReducer, Expr, Max, Min, Not, Or, Select, Var, const
 
 LEAST, MOST = -(2**31), 2**31 - 1

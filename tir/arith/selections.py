@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..arith.linear import key
 from ..dtype import DType
 from ..expr import (
     EQ,
@@ -42,6 +41,7 @@ from ..expr import (
 )
 from ..render import short_text
 from ..visit import nodes_of, rewrite, walk
+from .linear import key
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     EQ: operator.eq,
