@@ -305,8 +305,8 @@ def has_load(*roots: Expr) -> bool:
     return False
 
 
-def is_pure(e: Expr) -> bool:
-    """Whether evaluating ``e`` has no effect beyond its value (loads count as pure)."""
+def is_pure(e: Any) -> bool:
+    """Whether evaluating ``e`` has no effect beyond its value (loads count as pure); of a statement: all that it evaluates."""
     if type(e) in LEAVES:
         return True
     found = _PURE.get(e)

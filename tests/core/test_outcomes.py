@@ -81,7 +81,7 @@ def of_types(monkeypatch):
 
     limits = ("max_dynamic_shared_memory_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor")
     return {
-        **vars(expr), **vars(op), **vars(tir.buffer), **vars(target), "np": np, "math": math, "pickle": pickle,
+        **vars(expr), **vars(op), **vars(tir.buffer), **vars(target), "np": np, "math": math, "pickle": pickle, "is_pure": visit.is_pure,
         "DType": DType, "registered_again": registered_again, "n": tir.Var("n"), "f": tir.Var("f", "float32"), "parts": parts, "shown": shown,
         "set_threads": set_threads, "streams_with": streams_with, "digits": digits,
         "LIMITS": limits, "behind": behind, "shown_error": shown_error,

@@ -373,20 +373,6 @@ NAMING = MembersBy(named)
 """The members of a sequence by the variables, the buffers and the pointers that occur in them."""
 
 
-def parts_without(stmt: Any, names: Collection[Any]) -> set[Any]:
-    """The members of the outermost long sequences in a statement, and the buffers allocated by the blocks around them, that
-    are not among ``names``, and in which none of these occurs."""
-    found: set[Any] = set()
-    for s in shape(stmt):
-        if type(s) is SeqStmt:
-            found.update(s.stmts)
-            found.difference_update(NAMING.of_any(s, names))
-        elif type(s) is BlockRealize and is_long(s.block.alloc_buffers):
-            found.update(s.block.alloc_buffers)
-    found.difference_update(names)
-    return found
-
-
 @once
 def is_nest_of_blocks(stmt: Any) -> bool:
     """Whether a statement consists of blocks (whatever is in them), loops and sequences; computed once for each."""

@@ -290,19 +290,18 @@ class _Results:
     """Where the reduction of a block stores its results."""
 
     def __init__(self, realize: BlockRealize, loops: Sequence[For]):
-        self.realize, self.block = realize, realize.block
-        pairs = list(zip(self.block.iter_vars, realize.iter_values))
-        self.reduce = [(i, v) for i, v in pairs if i.iter_type == "reduce"]
+        self.realize, self.block, self.loops = realize, realize.block, loops
+        steps = [v for i, v in zip(self.block.iter_vars, realize.iter_values) if i.iter_type == "reduce"]
         moving = [f for f in loops if not is_const(f.extent, 1)]
-        self.reducing = [f for f in moving if any(uses_var(v, f.loop_var) for _, v in self.reduce)]
-        self.loops = loops
+        self.reducing = [f for f in moving if any(uses_var(v, f.loop_var) for v in steps)]
+        first = loops.index(self.reducing[0]) if self.reducing else len(loops)
+        self.runs = InitRuns(realize, loops, loops[first:])
+        self.analyzer, self.outside = self.runs.analyzer, Analyzer()
         self.reducer = Reduction.of(self.block)
         self.start: dict[Var, Any] = {f.loop_var: f.min for f in loops if is_const(f.extent, 1)}
         for f in self.reducing:
             self.start[f.loop_var] = substitute(f.min, self.start)
-        self.analyzer, self.outside = Analyzer(), Analyzer()
         for f in loops:
-            self.analyzer.bind(f.loop_var, f.domain, f)
             if f not in self.reducing:  # that a loop is entered says something of its extent
                 self.outside.bind(f.loop_var, f.domain, f)
 
@@ -324,8 +323,7 @@ class _Results:
         if len(parts) < len(at_start):
             self._require_one_writer(parts)
         if self.block.init is not None:
-            first = self.loops.index(self.reducing[0]) if self.reducing else len(self.loops)
-            InitRuns(self.realize, self.loops, self.loops[first:]).require_first()
+            self.runs.require_first()
         with self.outside.scope():
             found = []
             for guard in (*parts, *(substitute(f.extent, self.start) > 0 for f in self.reducing)):

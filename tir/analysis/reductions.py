@@ -47,12 +47,20 @@ from ..visit import nodes_of, rewrite, substitute, uses_var
 
 @dataclass(frozen=True)
 class Combiner:
-    """An associative and commutative operation. ``is_idempotent``: ``x op x`` is ``x``."""
+    """An associative and commutative operation. ``neutral`` is its identity: a number, or the "lowest" or "highest" of a
+    type, or "all bits". ``is_idempotent``: ``x op x`` is ``x``."""
 
     name: str
     apply: Callable[[Any, Any], Expr]
-    identity: Callable[[DType], Expr]
+    neutral: int | str
     is_idempotent: bool = False
+
+    def identity(self, dtype: DType) -> Expr:
+        if not isinstance(self.neutral, str):
+            return const(self.neutral, dtype)
+        if self.neutral == "all bits":
+            return const(-1 if dtype.code == "int" else dtype.max_value, dtype)
+        return const(dtype.ends[self.neutral == "highest"], dtype)
 
     def __repr__(self) -> str:
         return self.name
@@ -62,30 +70,10 @@ def _bitwise(op: str) -> Callable[[Any, Any], Expr]:
     return lambda a, b: call(op, a, b, dtype=a.dtype)
 
 
-def _zero(dtype: DType) -> Expr:
-    return const(0, dtype)
-
-
-def _one(dtype: DType) -> Expr:
-    return const(1, dtype)
-
-
-def _all_bits(dtype: DType) -> Expr:
-    return const(-1 if dtype.code == "int" else dtype.max_value, dtype)
-
-
-def _lowest(dtype: DType) -> Expr:
-    return const(dtype.ends[0], dtype)
-
-
-def _highest(dtype: DType) -> Expr:
-    return const(dtype.ends[1], dtype)
-
-
-SUM = Combiner("+", Add, _zero)
-PRODUCT = Combiner("*", Mul, _one)
-MAXIMUM = Combiner("max", Max, _lowest, is_idempotent=True)
-MINIMUM = Combiner("min", Min, _highest, is_idempotent=True)
+SUM = Combiner("+", Add, 0)
+PRODUCT = Combiner("*", Mul, 1)
+MAXIMUM = Combiner("max", Max, "lowest", is_idempotent=True)
+MINIMUM = Combiner("min", Min, "highest", is_idempotent=True)
 
 _BY_NODE: dict[Any, Combiner] = {
     Add: SUM,
@@ -93,14 +81,14 @@ _BY_NODE: dict[Any, Combiner] = {
     Mul: PRODUCT,
     Max: MAXIMUM,
     Min: MINIMUM,
-    And: Combiner("and", And, _one, is_idempotent=True),
-    Or: Combiner("or", Or, _zero, is_idempotent=True),
+    And: Combiner("and", And, 1, is_idempotent=True),
+    Or: Combiner("or", Or, 0, is_idempotent=True),
 }
 
 _BY_CALL = {
-    "bitwise_and": Combiner("&", _bitwise("bitwise_and"), _all_bits, is_idempotent=True),
-    "bitwise_or": Combiner("|", _bitwise("bitwise_or"), _zero, is_idempotent=True),
-    "bitwise_xor": Combiner("^", _bitwise("bitwise_xor"), _zero),
+    "bitwise_and": Combiner("&", _bitwise("bitwise_and"), "all bits", is_idempotent=True),
+    "bitwise_or": Combiner("|", _bitwise("bitwise_or"), 0, is_idempotent=True),
+    "bitwise_xor": Combiner("^", _bitwise("bitwise_xor"), 0),
 }
 
 

@@ -9,11 +9,10 @@ from ..aliases import sharing
 from ..arith.itermap import detect_iter_map
 from ..arith.linear import is_index, key, linear
 from ..buffer import Range
-from ..expr import Call, Expr, Var, constant
+from ..expr import Expr, Var, constant
 from ..node import once
-from ..op import OPS
 from ..stmt import Block, BlockRealize, BufferStore, For
-from ..visit import accesses, bound_inside, nodes_of, uses_var, vars_in
+from ..visit import accesses, bound_inside, is_pure, uses_var, vars_in
 from .contents import free_in, members_of
 from .evaluation import is_steered_by_memory
 from .reductions import Reduction
@@ -47,7 +46,7 @@ def is_simple_block(block: Block) -> bool:
     stores = [s for part in (block.init, block.body) if part is not None for s in members_of(part)]
     if not all(isinstance(s, BufferStore) for s in stores) or not has_own_elements(block):
         return False
-    if any(impure(n) for s in stores for n in nodes_of(s) if type(n) is Call):
+    if not all(map(is_pure, stores)):
         return False
     return not iterators(block, "reduce") or isinstance(Reduction.of(block), Reduction)
 
@@ -93,12 +92,6 @@ def _are_injective(indices: Sequence[Expr], domains: Mapping[Var, Range | None])
     known = {v: dom for v, dom in domains.items() if dom is not None}
     scalar = len(known) == len(domains) and all(is_index(i.dtype) for i in indices)
     return scalar and bool(detect_iter_map(indices, known, check="bijective"))
-
-
-def impure(call: Call) -> bool:
-    """Whether a call does more than compute a value."""
-    known = OPS.get(call.op)
-    return known is None or known.effect not in ("pure", "read")
 
 
 def commutes_under_any_order(block: BlockRealize, loops: Sequence[For]) -> bool:

@@ -117,26 +117,19 @@ def _reduced_across(loop: For) -> frozenset[Var]:
 def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     """Refuse to redirect writes of ``buffer`` to a copy if a control expression in ``stmts`` reads it (a condition, a
     predicate, a binding, a loop bound or a let), since that would still read the buffer."""
-    for stmt in stmts:
-        for place, load in steering_loads(stmt):
-            require(
-                not shares_memory(load, buffer),
-                "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it",
-                place if isinstance(place, BlockRealize) else first_line(place),
-                buffer.name,
-                nodes=[place],
-            )
+    rule = "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it"
+    loads = (found for stmt in stmts for found in steering_loads(stmt))
+    _require_without(buffer, ((place, memory_of([load])) for place, load in loads), rule)
 
 
 def require_stored_in_blocks(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
     """Refuse if something in ``stmts`` writes ``buffer`` outside of blocks: a copy would miss that, and the copy back undo
     it."""
-    for stmt in stmts:
-        for place, memory in bare_stores(stmt):
-            require(
-                not shares_memory(buffer, {memory}),
-                "`{0}` writes buffer {1} outside of a block, which a copy would miss or undo",
-                first_line(place),
-                buffer.name,
-                nodes=[place],
-            )
+    rule = "`{0}` writes buffer {1} outside of a block, which a copy would miss or undo"
+    _require_without(buffer, ((place, {memory}) for stmt in stmts for place, memory in bare_stores(stmt)), rule)
+
+
+def _require_without(buffer: Buffer, uses: Iterable[tuple[Stmt, Any]], rule: str) -> None:
+    for place, memory in uses:
+        shown = place if isinstance(place, BlockRealize) else first_line(place)
+        require(not shares_memory(buffer, memory), rule, shown, buffer.name, nodes=[place])

@@ -280,7 +280,7 @@ class Schedule(Snapshots):
         new, result, plan = self._attempt(step, state, given)
         given = copied(given)
         recorded = {**given, **getattr(plan, "recorded", {})}
-        new = new.recorded(Entry(step.name, recorded, copied(result)))
+        new = new.with_call(Entry(step.name, recorded, copied(result)))
         del self._states[self._at + 1 :], self._requests[self._at + 1 :]
         self._states.append(new)
         self._requests.append(functools.partial(request_text, step, given))
@@ -292,7 +292,7 @@ class Schedule(Snapshots):
     def _query(self, step: Primitive, state: State, given: dict[str, Any]) -> Any:
         with on_refusal(self._make_plainer):
             result = check_only(step, state, given)
-        self._set_state(state.recorded(Entry(step.name, copied(given), copied(result))))
+        self._set_state(state.with_call(Entry(step.name, copied(given), copied(result))))
         return result
 
     def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:

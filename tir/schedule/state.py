@@ -101,7 +101,7 @@ class State:
         """The place of ``stmt`` (a node of the current program)."""
         return self.index.place(stmt)
 
-    def recorded(self, call: Any) -> State:
+    def with_call(self, call: Any) -> State:
         """The snapshot with one more call in its trace, which shares what was there."""
         return self.replaced(trace=(self.trace, call))
 

@@ -218,24 +218,18 @@ class Reordered(Question):
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:
-        return _reordered(self.func, self.loops, self.new_order)
+        variables, mine = [f.loop_var for f in self.new_order], {f.loop_var for f in self.loops}
+
+        def reordered(unit: Statement) -> tuple[Any, ...]:
+            pending = iter(variables)
+            return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
+
+        return _retimed(self.func, self.loops[0], statements_in(self.loops[0]), reordered, self.new_order)
 
 
 def check_reorder(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Verdict:
     """Whether the perfect nest ``loops`` (outermost first) may run in ``new_order``."""
     return Reordered(func, tuple(loops), tuple(new_order)).answer()
-
-
-def _reordered(func: PrimFunc, loops: Sequence[For], new_order: Sequence[For]) -> Verdict:
-    variables = [f.loop_var for f in new_order]
-
-    def reordered(unit: Statement) -> tuple[Any, ...]:
-        pending = iter(variables)
-        mine = {f.loop_var for f in loops}
-        return tuple(next(pending) if isinstance(t, Var) and t in mine else t for t in unit.time)
-
-    units = statements_in(loops[0])
-    return _retimed(func, loops[0], units, reordered, tuple(new_order))
 
 
 def check_merge(func: PrimFunc, chains: Sequence[Sequence[For]]) -> Verdict:

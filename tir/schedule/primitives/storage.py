@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ...aliases import is_same_parameter, memory_of, sharing
-from ...analysis.contents import NAMING, named, parts_without, with_memory
+from ...analysis.contents import NAMING, named, shape, with_memory
 from ...analysis.effects import by_address, caller_of
 from ...analysis.index import BlockRef
 from ...annotations import DIM_ALIGN, SWIZZLE
@@ -19,7 +19,7 @@ from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...node import Node, frozendict
-from ...stmt import Block, BufferStore, DeclBuffer, For, SeqStmt
+from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, is_long
 from ...visit import LEAVES, free_vars, rewrite
 from ..arguments import BadArgument, shown
 from ..invariants import Keeps
@@ -441,5 +441,19 @@ def swap_buffers(
         return type(node) is not For or not pointers.keys().isdisjoint(named(node))
 
     buffer_map = frozendict({p: swapped.get(b, b) for p, b in func.buffer_map.items()})
-    others = parts_without(func.body, [*swapped, *pointers])
+    others = _parts_without(func.body, [*swapped, *pointers])
     return func.replace(body=rewrite(func.body, visit, enter=names_one, kept=others), buffer_map=buffer_map)
+
+
+def _parts_without(stmt: Any, names: Collection[Any]) -> set[Any]:
+    """The members of the outermost long sequences in a statement, and the buffers allocated by the blocks around them, that
+    are not among ``names``, and in which none of these occurs."""
+    found: set[Any] = set()
+    for s in shape(stmt):
+        if type(s) is SeqStmt:
+            found.update(s.stmts)
+            found.difference_update(NAMING.of_any(s, names))
+        elif type(s) is BlockRealize and is_long(s.block.alloc_buffers):
+            found.update(s.block.alloc_buffers)
+    found.difference_update(names)
+    return found
