@@ -294,7 +294,10 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
     was, now = _apart(_opened(shape(old), parts), _opened(shape(new), parts))
-    return Difference(*map(tuple, _apart(_opened(was, contents), _opened(now, contents))))
+    some, others = _opened(was, contents), _opened(now, contents)
+    if some is not was or others is not now:
+        was, now = _apart(some, others)
+    return Difference(tuple(was), tuple(now))
 
 
 def _opened(nodes: Collection[Any], members: Callable[[Any], Iterable[Any]]) -> Collection[Any]:

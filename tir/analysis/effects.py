@@ -20,7 +20,7 @@ from ..node import Node, cached_property, changed, once, record
 from ..op import OPS, effect_of
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
 from ..visit import LEAVES, has_load, substitute, uses_var
-from .evaluation import evaluated_before_body, evaluated_parts, places_of_views, starts
+from .evaluation import evaluated_before_body, evaluated_parts, is_steered, places_of_views, starts
 from .indexed_elements import in_source, rows
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
@@ -236,6 +236,8 @@ def is_in_one_element(effect: Effect) -> bool:
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
     """What executing a block reads before its body, in terms of the loops around it; cached as :func:`effects`."""
+    if not is_steered(realize):
+        return _NONE
     return _steering_alone(realize) if within is None else _steering(realize, within)
 
 
@@ -244,13 +246,15 @@ def _steering_alone(realize: BlockRealize) -> Effects:
     return _steering(realize, Surroundings())
 
 
+_NONE = Effects(())
+
+
 def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     views = views_in([realize.block])
     inside = (
         replace(around, views={**around.views, **views}) if views else around
     )  # a view's place may read another view
-    controls = evaluated_before_body(realize)
-    found = [effects(e, inside) for e in controls if has_load(e)] if has_load(*controls) else []
+    found = [effects(e, inside) for e in evaluated_before_body(realize) if has_load(e)]
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
 

@@ -205,7 +205,7 @@ def is_certain(root: Any, holds: Callable[[Any], bool], known: Analyzer | None =
 def may_fail(e: Expr, variables: Collection[Var] | None = None) -> bool:
     """Whether ``e`` might read out of bounds, divide by zero or shift by more bits than there are, for some value of
     ``variables``; without them, for whatever it uses."""
-    if _LIMITED.isdisjoint(map(type, nodes_of(e))):
+    if type(e) in LEAVES or _LIMITED.isdisjoint(map(type, nodes_of(e))):
         return False
     limited = [n for n in walk(e) if isinstance(n, BufferLoad)] + [operand for operand, _ in limited_operands([e])]
     return any(not isinstance(n, IntImm) if variables is None else uses_var(n, variables) for n in limited)
@@ -278,7 +278,13 @@ def places_of_views(block: Block) -> list[Expr]:
 def is_steered_by_memory(realize: BlockRealize, loops: Iterable[For] = ()) -> bool:
     """Whether a block reads memory before its body (a predicate, a binding, the place of a view), or a bound of ``loops``
     around it does."""
-    return has_load(*evaluated_before_body(realize), *[e for f in loops for e in (f.min, f.extent)])
+    return is_steered(realize) or has_load(*[e for f in loops for e in (f.min, f.extent)])
+
+
+@once
+def is_steered(realize: BlockRealize) -> bool:
+    """Whether what a block evaluates before its body reads memory; found once for each."""
+    return has_load(*evaluated_before_body(realize))
 
 
 @once
@@ -287,7 +293,7 @@ def steering_loads(stmt: Stmt) -> Sequence[tuple[Stmt, BufferLoad]]:
     block asks before its body."""
     parts: Sequence[Any] = stmt.children()
     if isinstance(stmt, BlockRealize):
-        parts = evaluated_before_body(stmt)
+        parts = evaluated_before_body(stmt) if is_steered(stmt) else ()
     elif isinstance(stmt, SeqStmt):
         parts = _STEERED.of(stmt, True)
     controls = [p for p in parts if not isinstance(p, Stmt) and has_load(p)]

@@ -35,7 +35,7 @@ from ...visit import has_load, substitute, uses_var, vars_in
 from ..block_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
-from ..evaluation import evaluated_before_body, starts
+from ..evaluation import evaluated_before_body, is_steered, starts
 from ..reductions import Reduction
 
 Access = Effect
@@ -307,7 +307,7 @@ class _Walker:
         steered = steering(s, self.around()) if leaf else Effects(())
         views, outer_block = self.views, self.block
         self.views = {**views, **{m.buffer.data: m for m in block.match_buffers}}
-        if not leaf:
+        if not leaf and is_steered(s):
             time = self.after(time, *evaluated_before_body(s))
         outer = len(self.coords), len(self.guards), self.scope
         self.guards.append(self.in_loops(s.predicate))
