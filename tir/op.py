@@ -27,6 +27,8 @@ class Pointer:
     thread makes the access for itself, otherwise a warp makes it together. ``asynchronous``: complete after a wait.
     ``ordered``: an engine beside the threads makes the access, and the program itself orders it, by transaction barriers
     and groups: a barrier of the block neither begins nor completes it. ``or_value``: a value may stand in its place.
+    ``commutes``: the access is an update in one piece, and such updates of one element may run in any order, and at once, where
+    nothing uses the value that the call gives.
     """
 
     mode: str = "rw"
@@ -40,6 +42,7 @@ class Pointer:
     asynchronous: bool = False
     ordered: bool = False
     or_value: bool = False
+    commutes: bool = False
 
 
 ANY_ELEMENT = Pointer()
@@ -340,7 +343,7 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
     ),
     "ptx_cp_async_bulk_tensor_store": {0: _WRITTEN, 1: replace(_READ, offset=2)},
     "ptx_wgmma": {4: Pointer("rw", offset=5, ordered=True), 6: replace(_READ, offset=7), 12: replace(_READ, offset=13)},
-    "atomic_add": {0: Pointer("rw", bytes=1, each_thread=True)},  # within one element, whatever its type
+    "atomic_add": {0: Pointer("rw", bytes=1, each_thread=True, commutes=True)},  # within one element, whatever its type
     "ptx_ldmatrix": {3: Pointer("w", offset=4), 5: Pointer("r", offset=6, bytes=16)},
     "ptx_mma": {6: Pointer("r", offset=7), 8: Pointer("r", offset=9), 10: Pointer("rw", offset=11)},
     "mma_store": {2: Pointer("w", rows=(0,), columns=(1,), stride=5), 3: Pointer("r", offset=4)},

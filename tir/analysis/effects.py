@@ -18,7 +18,19 @@ from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
 from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const, one
 from ..node import Node, cached_property, changed, once, record
 from ..op import OPS, effect_of
-from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, While
+from ..stmt import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    While,
+)
 from ..visit import LEAVES, has_load, substitute, uses_var
 from .evaluation import evaluated_before_body, evaluated_parts, is_steered, places_of_views, starts
 from .indexed_elements import in_source, rows
@@ -36,7 +48,8 @@ class Effect:
     ``loops`` are those around it inside the statement, outermost first; ``guards`` is a conjunction. ``block`` is the
     inner block that contains it; in an ``init``, ``first`` has the guards that select the first instance. ``node`` is
     the load, store, call, pointer or region that the effect comes from. ``through``: an operator (the call, in the
-    effect's terms) makes the access through its pointer at this position.
+    effect's terms) makes the access through its pointer at this position. ``commutes``: its order among the like of one
+    element does not matter, as it is an atomic update whose value nothing uses.
     """
 
     buffer: Buffer
@@ -48,6 +61,7 @@ class Effect:
     block: Block | None = None
     first: tuple[Expr, ...] | None = None
     through: Through = None
+    commutes: bool = False
 
     @property
     def write(self) -> bool:
@@ -56,7 +70,7 @@ class Effect:
     @property
     def behind_pointer(self) -> bool:
         """Whether it is of what a pointer is given away for, at no index of its own."""
-        return self.through is not None or self.indices is None
+        return not is_in_one_element(self) and (self.through is not None or self.indices is None)
 
     def index_parts(self) -> list[Expr]:
         """The expressions in its indices: of a box, the start and the extent of each axis."""
@@ -230,8 +244,12 @@ def is_in_one_element(effect: Effect) -> bool:
     if effect.through is None:
         return False
     call, position = effect.through
+    return _is_in_one_element(call, position, effect.buffer)
+
+
+def _is_in_one_element(call: Call, position: int, buffer: Buffer) -> bool:
     size = OPS[call.op].pointer(position).bytes if call.op in OPS else None
-    return size is not None and size <= effect.buffer.dtype.bytes
+    return size is not None and size <= buffer.dtype.bytes
 
 
 def steering(realize: BlockRealize, within: Surroundings | None = None) -> Effects:
@@ -290,6 +308,7 @@ class _Walker:
         self.views: dict[Var, MatchBufferRegion] = dict(within.views)
         self.block = within.block
         self.inner: Block | None = None
+        self.alone: Any = None  # a call whose value nothing uses
         self.first: tuple[Expr, ...] | None = None
         self.loops: tuple[Loop, ...] = ()
         self.guards: tuple[Expr, ...] = ()
@@ -368,6 +387,10 @@ class _Walker:
         self.allocated.add(item.buffer_var)
         for part in (*item.extents, item.body):
             self.visit(part)
+
+    def _evaluate(self, item: Evaluate) -> None:
+        self.alone = item.value
+        self.visit(item.value)
 
     def _store(self, store: BufferStore) -> None:
         for part in (store.value, *store.indices):
@@ -491,8 +514,9 @@ class _Walker:
         self.opaque = True
         for index in place.indices:
             self.visit(index)
+        located = through is not None and _is_in_one_element(*through, place.buffer)
         for kind in kinds:
-            self.touch(kind, place.buffer, None, call, through)
+            self.touch(kind, place.buffer, place.indices if located else None, call, through)
 
     def _access_ptr(self, call: Call, kinds: Iterable[str] = (READ, WRITE), through: Through = None) -> None:
         args = list(call.args)
@@ -547,8 +571,12 @@ class _Walker:
             made = in_source(match, buffer, made, self.known)
             buffer = match.source.buffer
         place = None if made is None else tuple(made)
-        by = None if through is None else (self.known(through[0]), through[1])
-        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first, by)
+        if through is None:
+            return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first)
+        call, position = through
+        commutes = call is self.alone and call.op in OPS and OPS[call.op].pointer(position).commutes
+        by = self.known(call), position
+        return Effect(buffer, place, kind, self.loops, self.guards, node, self.inner, self.first, by, commutes)
 
     def regions(self, block: Block, known: Iterable[Effect] = ()) -> None:
         by_index = {(e.kind, e.buffer.data): True for e in known}
@@ -589,6 +617,7 @@ _VISIT: dict[type, Any] = {
     AttrStmt: _Walker._attr,
     Allocate: _Walker._allocate,
     AllocateConst: _Walker._allocate,
+    Evaluate: _Walker._evaluate,
     BufferStore: _Walker._store,
     BufferLoad: _Walker._load,
     BlockRealize: lambda walker, item: walker.realize(item),

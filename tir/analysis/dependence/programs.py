@@ -263,7 +263,8 @@ def _does_the_same(side: StatementRelations, unit: Statement, there: Sequence[St
 
 def _is_control(unit: Statement) -> bool:
     """Whether a statement only evaluates conditions, bounds or bindings."""
-    return isinstance(unit.node, Evaluate) and is_pure(unit.node.value)
+    value = unit.node.value if isinstance(unit.node, Evaluate) else unit.node
+    return isinstance(value, Expr) and is_pure(value)
 
 
 def _same_work(unit: Statement, there: Sequence[Statement]) -> Verdict:

@@ -369,14 +369,22 @@ def loop_times(unit: Statement, time: tuple[Any, ...], names: Names, length: int
 def conflicting_pairs(
     source: StatementRelations, sink: StatementRelations
 ) -> list[tuple[AccessRelation, AccessRelation]]:
-    """Pairs of accesses of the same memory, at least one a write; not of memory that the source ignores."""
+    """Pairs of accesses of the same memory, at least one a write; not of memory that the source ignores, nor of updates that
+    commute."""
     found: list[tuple[AccessRelation, AccessRelation]] = []
     for relations, kinds in ((source.writes, 2), (source.reads, 1)):
         for a in relations:
             theirs = sink.by_memory.get(a.access.buffer.data)
             if theirs is not None and not shares_memory(a.access, source.ignored):
                 found += product((a,), chain(*theirs[:kinds]))  # of a read, the writes alone
-    return found
+    return [(a, b) for a, b in found if not (a.access.commutes and _commute(a.access, b.access))]
+
+
+def _commute(a: Access, b: Access) -> bool:
+    """Whether two updates, of which the first commutes with its like, are by one operator and of elements of one type."""
+    if not (b.commutes and a.through and b.through):
+        return False
+    return a.through[0].op == b.through[0].op and a.buffer.dtype == b.buffer.dtype
 
 
 def same_element(a: AccessRelation, b: AccessRelation) -> Relation:

@@ -189,7 +189,7 @@ class _Walker:
         elif isinstance(s, While):
             trip = Var("while")
             self.loops.append((trip, const(0), const(2**30)))
-            self.visit(Evaluate(s.condition), (*time, trip, 0))
+            self.statement(s.condition, (*time, trip, 0))
             self.guards.append(self.in_loops(s.condition))
             self.visit(s.body, (*time, trip, 1))
             self.guards.pop()
@@ -230,7 +230,7 @@ class _Walker:
         memory."""
         for e in controls if has_load(*controls) else ():
             if has_load(e):
-                self.visit(Evaluate(e), (*time, 0))
+                self.statement(e, (*time, 0))
                 time = (*time, 1)
         return time
 
