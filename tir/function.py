@@ -12,6 +12,7 @@ from .expr import Var
 from .node import EMPTY, Node, frozendict, node
 from .render import show, to_html, to_script
 from .stmt import Block, BlockRealize, Stmt
+from .visit import free_vars
 
 
 class Printable(Node):
@@ -77,6 +78,27 @@ class PrimFunc(Printable):
     def buffers(self) -> tuple[Buffer, ...]:
         """Parameter buffers in parameter order."""
         return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
+
+    @property
+    def sizes(self) -> dict[str, Var]:
+        """By name, the scalar parameters, and the variables in the shapes and strides of parameters.
+
+        >>> import tir
+        >>> from tir.script import tir as T
+        >>> @T.prim_func
+        ... def double(a: T.handle, b: T.handle):
+        ...     n = T.int32()
+        ...     A, B = T.match_buffer(a, (n, 4)), T.match_buffer(b, (n * 4,))
+        ...     for i, j in T.grid(n, 4):
+        ...         with T.block("B"):
+        ...             vi, vj = T.axis.remap("SS", [i, j])
+        ...             B[vi * 4 + vj] = A[vi, vj] * 2.0
+        >>> double.sizes
+        {'n': n}
+        """
+        parts: list[Any] = [p for p in self.params if not p.dtype.is_handle]
+        parts += [e for b in self.buffers() for e in (*b.shape, *b.strides)]
+        return {v.name: v for e in parts for v in free_vars(e)}
 
     def with_attr(self, key: str | dict[str, Any], value: Any = None) -> PrimFunc:
         new = key if isinstance(key, dict) else {key: value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
 
@@ -110,3 +111,43 @@ def test_python_warns_of_no_text():
 def test_an_error_has_the_line():
     with pytest.raises(tir.TirError, match=r"steps.py:2: `sch.parallel\(k\)`: k is the result"):
         apply_text("i, j = sch.get_loops('total')\nsch.parallel(k)", tir.Schedule(rows.row_sum(4, 8)), "steps.py")
+
+
+def test_symbolic_sizes_in_arguments_are_those_of_the_program_by_their_names():
+    text = """
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A, B = T.match_buffer(a, (n, 4)), T.match_buffer(b, (n, 4))
+    C = T.alloc_buffer((n, 4))
+    for i, j in T.grid(n, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(n, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = C[vi, vj] + 1.0
+"""
+    func = tir.script.parse(text)
+    n = func.sizes["n"]
+    sch = tir.Schedule(func)
+    sch.split("B.i", [(n + 3) // 4, None])
+    sch.transform_layout("C", ("write", 0), lambda i, j: (j, n - 1 - i))
+    sch.annotate("B", "note", n * 4)
+    assert str(sch.trace).count('n = sch.func.sizes["n"]') == 1
+    ways = [
+        lambda other: apply_text(str(sch.trace), other),
+        lambda other: apply_text(json.dumps(sch.trace.as_json()), other),
+        sch.trace.apply_to_schedule,
+    ]
+    for way in ways:
+        again = tir.Schedule(tir.script.parse(text))
+        way(again)
+        tir.assert_structural_equal(again.mod, sch.mod)
+
+
+def test_a_size_that_the_program_does_not_have():
+    sch = tir.Schedule(rows.row_sum(4, 8))
+    with pytest.raises(tir.TirError, match="is no size of the program; these are none"):
+        apply_text('n = sch.func.sizes["n"]', sch)

@@ -62,7 +62,7 @@ class _Pair:
             result = self.new._apply_step(primitive, self.arguments(primitive, step.args))
             self.results |= _pairs(step.result, result)
             if named and number < named[-1]:
-                given = {k: _map(v, self.old_results) for k, v in step.args.items()}
+                given = {k: _map(v, self.old_results, self.old.func.sizes) for k, v in step.args.items()}
                 self.old_results |= _pairs(step.result, self.old._apply_step(primitive, given))
         return self.new
 
@@ -80,12 +80,13 @@ class _Pair:
             elif name.endswith(("buffer", "buffer_index")) and isinstance(value, str):
                 made[name] = self.buffer(value)
             else:
-                made[name] = _map(value, self.results)
+                sizes = dict(zip(self.old.func.sizes, self.new.func.sizes.values()))
+                made[name] = _map(value, self.results, sizes)
         return made
 
     def block_of(self, value: Any) -> BlockRef | None:
         """The block of the old program that an argument is, if it is one."""
-        block = _map(value, self.old_results) if isinstance(value, BlockRV) else value
+        block = _map(value, self.old_results, {}) if isinstance(value, BlockRV) else value
         if not isinstance(block, (BlockRV, str)):
             return None
         found = attempt(lambda: self.old.state.find_block(block))
@@ -95,7 +96,7 @@ class _Pair:
         """The block or the loop of the new program at the position of the old one's; a name where that is enough."""
         if not isinstance(value, str):
             if not isinstance(value, (LoopRV, BlockRV)) or value in self.results:
-                return _map(value, self.results)
+                return _map(value, self.results, {})
             value = value.name
         old, new = self.old.state, self.new.state
         block = self.block_of(value) if "block" in places else None

@@ -6,16 +6,16 @@ import json
 import keyword
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from .. import extension
 from ..arith.index_map import IndexMap, RangesMap
 from ..errors import TirError
-from ..expr import Expr, IntImm
-from ..node import record
-from ..visit import free_vars
+from ..expr import Expr, IntImm, Var
+from ..node import frozendict, record
+from ..visit import free_vars, has_load, substitute
 from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import QUERIES, lookup
@@ -82,14 +82,16 @@ class Trace:
         print(self.as_python())
 
     def as_python(self, name: str = "apply_trace") -> str:
-        """A function that applies the trace to a schedule of the same (or a similar) program.
+        """A function that applies the trace to a schedule of the same (or a similar) program, whose symbolic sizes in arguments
+        it takes by their names.
 
         Queries (``get_loops`` …) whose results no later call uses are left out. Raises ``TirError`` when an argument has no
         Python spelling.
         """
-        writer = _Writer()
+        steps = _used(self.steps, QUERIES.__contains__)
+        writer = _Writer(v.name for step in steps for v in _sizes_in(step.args))
         lines = [f"def {name}(sch: tir.Schedule) -> None:"]
-        lines += [f"    {writer.line(step)}" for step in _used(self.steps, QUERIES.__contains__)] or ["    pass"]
+        lines += [f"    {line}" for step in steps for line in writer.lines(step)] or ["    pass"]
         return "\n".join(lines) + "\n"
 
     def apply_to_schedule(self, sch: Schedule, remove_postproc: bool = False, decision_provider: Any = None) -> None:
@@ -170,7 +172,8 @@ def replay_steps(steps: Sequence[Entry], sch: Schedule, handles: dict[Any, Any],
     """Replay recorded calls on ``sch``, as :meth:`Trace.apply_to_schedule` does. ``handles`` maps
     recorded handles to handles of ``sch``; it is updated in place."""
     for step in steps:
-        args = {k: _map(v, handles) for k, v in step.args.items()}
+        sizes = sch.func.sizes
+        args = {k: _map(v, handles, sizes) for k, v in step.args.items()}
         if decision_provider is not None and "decision" in args:
             args["decision"] = decision_provider(step, args, args["decision"])
         result = sch._apply_step(installed(step.name), args)
@@ -215,14 +218,40 @@ def _identity(handle: Any) -> Any:
     return id(handle) if isinstance(handle, ExprRV) else handle
 
 
-def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
-    """An argument with recorded handles replaced by the replay's; a handle that no recorded call returned becomes a
-    name."""
+def _sizes_in(value: Any) -> list[Var]:
+    """The variables of the program in an argument."""
+    if isinstance(value, Mapping):
+        return [v for item in value.values() for v in _sizes_in(item)]
+    if isinstance(value, (list, tuple)):
+        return [v for item in value for v in _sizes_in(item)]
+    if isinstance(value, RangesMap):
+        return _sizes_in(value.ends)
+    if isinstance(value, IndexMap):
+        own = {*value.initial_indices}
+        return [v for v in _sizes_in(value.final_indices) if v not in own]
+    return list(free_vars(value)) if isinstance(value, Expr) else []
+
+
+def _of_program(value: Any, sizes: Mapping[str, Var]) -> Any:
+    """An argument, with ``sizes`` in the place of those in it that have their names."""
+    values = {v: sizes[v.name] for v in _sizes_in(value) if v.name in sizes and sizes[v.name].dtype == v.dtype}
+    if all(v is now for v, now in values.items()):
+        return value
+    if isinstance(value, RangesMap):
+        return RangesMap(_of_program(value.ends, sizes))
+    if isinstance(value, IndexMap):
+        return value.replace(final_indices=tuple(substitute(e, values) for e in value.final_indices))
+    return substitute(value, values)
+
+
+def _map(value: Any, mapping: Mapping[Any, Any], sizes: Mapping[str, Var]) -> Any:
+    """An argument with recorded handles replaced by the replay's, and sizes by ``sizes``; a handle that no recorded call
+    returned becomes a name."""
     if isinstance(value, ExprRV):
         if value.is_result:
             return mapping.get(id(value), value)
         symbol, *operands = value.source
-        a, b = (_map(o, mapping) for o in operands)
+        a, b = (_map(o, mapping, sizes) for o in operands)
         try:
             return OPERATORS[symbol](a, b)
         except (ArithmeticError, TypeError) as error:  # another decision, or a damaged record
@@ -230,16 +259,22 @@ def _map(value: Any, mapping: Mapping[Any, Any]) -> Any:
     if isinstance(value, (LoopRV, BlockRV)):
         return mapping.get(value, value.name)
     if isinstance(value, (list, tuple)):
-        return [_map(v, mapping) for v in value]
-    return value
+        return [_map(v, mapping, sizes) for v in value]
+    return _of_program(value, sizes) if isinstance(value, (Expr, IndexMap, RangesMap)) else value
 
 
 class _Writer:
-    """Prints recorded calls, giving each result a variable named after what it is."""
+    """Prints recorded calls, giving each result a variable named after what it is, and each of the program's ``sizes`` its name."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Iterable[str]) -> None:
         self.names: dict[Any, str] = {}
-        self.used: set[str] = {"sch", "tir"}
+        self.used: set[str] = {"sch", "tir", *sizes}
+        self.sizes: dict[str, Var] = {}  # those that have been taken
+
+    def lines(self, step: Entry) -> list[str]:
+        new = {v.name: v for v in _sizes_in(step.args) if self.sizes.get(v.name) is not v}
+        self.sizes.update(new)
+        return [*(f'{name} = sch.func.sizes["{name}"]' for name in new), self.line(step)]
 
     def line(self, step: Entry) -> str:
         found = lookup(step.name)
@@ -317,15 +352,16 @@ def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
         return {str(k): _to_json(v, numbers, step) for k, v in value.items()}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
+    sizes = {v.name: str(v.dtype) for v in _sizes_in(value)}
+    more: dict[str, Any] = {"sizes": sizes} if sizes else {}
     if isinstance(value, (IndexMap, RangesMap)):
-        made, pairs = (value, {}) if isinstance(value, IndexMap) else (value.ends, {"pairs": True})
-        own = set(made.initial_indices)
-        outer = [v for e in made.final_indices for v in free_vars(e) if v not in own]
-        if not outer:
-            dtype = str(made.initial_indices[0].dtype) if own else "int32"
-            return {"$index_map": made.as_python(), "dtype": dtype, **pairs}
-        what = f"an index map by `{outer[0].name}`, a variable of the program,"
+        made = value if isinstance(value, IndexMap) else value.ends
+        more |= {} if made is value else {"pairs": True}
+        dtype = str(made.initial_indices[0].dtype) if made.initial_indices else "int32"
+        return {"$index_map": made.as_python(), "dtype": dtype, **more}
+    if isinstance(value, Expr) and not has_load(value):
+        return {"$value": repr(value), **more}
+    what = f"the expression `{value!r}`" if isinstance(value, Expr) else f"a {type(value).__name__}"
     raise TirError(f"{step}: {what} cannot be saved as JSON; use trace.as_python()")
 
 
@@ -365,8 +401,10 @@ def _from_json(value: Any, known: dict[int, Any]) -> Any:
             _checked(operand, int, "an operand")
         return ExprRV(_part(value, "value", int), (value["$op"], *operands))
     if "$index_map" in value:
-        made = index_map_of(_part(value, "$index_map", str), value.get("dtype", "int32"))
+        made = index_map_of(_part(value, "$index_map", str), value.get("dtype", "int32"), _sizes(value))
         return RangesMap(made) if value.get("pairs") else made
+    if "$value" in value:
+        return function_of(f"lambda: {_part(value, '$value', str)}", _sizes(value))()
     for tag, make in (("$loop", _loop), ("$block", _block), ("$expr", _number)):
         if tag in value:
             number = _part(value, tag, int)
@@ -388,21 +426,30 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 _HANDLES = {"$loop": LoopRV, "$block": BlockRV, "$expr": ExprRV}
 
 
-def index_map_of(text: str, dtype: str = "int32") -> IndexMap:
-    """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments."""
+def _sizes(value: Mapping[str, Any]) -> dict[str, Var]:
+    """New variables for the sizes that a recorded argument names."""
+    given = _checked(value.get("sizes", {}), dict, "`sizes`")
+    return {name: Var(name, _checked(dtype, str, "a data type")) for name, dtype in given.items()}
+
+
+def function_of(text: str, sizes: Mapping[str, Var]) -> Callable[..., Any]:
+    """The function of a lambda's text, of arithmetic on its arguments and on ``sizes``. Raises ``ParseError`` for another."""
     from ..script.environment import ModuleNames
     from ..script.texts import parse_lambda
 
     separator = ModuleNames({"IndexMap": ModuleNames({"AXIS_SEPARATOR": IndexMap.AXIS_SEPARATOR})})
+    return parse_lambda(text, {"tir": separator, **sizes})
+
+
+def index_map_of(text: str, dtype: str = "int32", sizes: Mapping[str, Var] = frozendict()) -> IndexMap:
+    """The index map of a lambda's text. Raises ``TirError`` for anything but arithmetic on the lambda's arguments and ``sizes``."""
     try:
-        return IndexMap.from_func(parse_lambda(text, {"tir": separator}), index_dtype=dtype)
+        return IndexMap.from_func(function_of(text, sizes), index_dtype=dtype)
     except (TirError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
         raise TirError(f"`{shown(text)}` is not an index map: {error}") from error
 
 
 def _loop(value: Any) -> LoopRV:
-    from ..expr import Var
-
     return LoopRV(Var(_part(value, "name", str)), _part(value, "func", str))
 
 

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..arith.index_map import IndexMap
 from ..errors import ParseError, TirError
-from .trace import OPERATORS, Trace, installed
+from ..expr import Var
+from .trace import OPERATORS, Trace, function_of, installed
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -74,9 +74,17 @@ class _Reader:
             if not isinstance(stmt.value, ast.Constant):  # a docstring
                 self.step(stmt.value)
         elif isinstance(stmt, ast.Assign) and len(stmt.targets) == 1:
-            self.bind(stmt.targets[0], self.step(stmt.value))
+            made = self.size(stmt.value) if isinstance(stmt.value, ast.Subscript) else self.step(stmt.value)
+            self.bind(stmt.targets[0], made)
         else:
             raise self.fault(stmt, "is no step: these are sch.name(…) and a, b = sch.name(…)")
+
+    def size(self, node: ast.Subscript) -> Any:
+        """The size of the program that ``sch.func.sizes[name]`` is."""
+        sizes, name = self.sch.func.sizes, self.value(node.slice)
+        if ast.unparse(node.value) != f"{self.handle}.func.sizes" or name not in sizes:
+            raise self.fault(node, f"is no size of the program; these are {', '.join(sizes) or 'none'}")
+        return sizes[name]
 
     def step(self, call: ast.expr) -> Any:
         """Take a step, and return its result."""
@@ -156,12 +164,8 @@ class _Reader:
 
     def read(self, text: str, node: ast.expr, use: Callable[[Any], Any] = lambda made: made) -> Any:
         """What ``use`` makes of the function that the text of a lambda computes."""
-        from ..script.environment import ModuleNames
-        from ..script.texts import parse_lambda
-
-        separator = ModuleNames({"IndexMap": ModuleNames({"AXIS_SEPARATOR": IndexMap.AXIS_SEPARATOR})})
         try:
-            return use(parse_lambda(text, {"tir": separator}))
+            return use(function_of(text, {name: v for name, v in self.names.items() if isinstance(v, Var)}))
         except ParseError as error:
             why = error.diagnostics[0].message if error.diagnostics else str(error)
             raise self.fault(node, f"{text.removeprefix('lambda: ')} is no value of a trace: {why}") from error

@@ -98,12 +98,6 @@ def _may_share(a: Allocate, known: set[Var]) -> bool:
     return all(known.issuperset(free_vars(e)) for e in a.extents) if size is None else size >= SMALLEST
 
 
-def _sizes_known(func: PrimFunc) -> set[Var]:
-    """The scalar parameters, and the variables in shapes of parameters."""
-    sizes: list[Any] = [*func.params, *(e for b in func.buffer_map.values() for e in b.shape)]
-    return {v for e in sizes for v in free_vars(e)}
-
-
 def _memories(lives: Lifetimes, places: _Places) -> list[_Memory]:
     """Who shares: the largest first, each in the first memory that has room."""
     made: dict[For | None, list[_Memory]] = {}
@@ -197,7 +191,7 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
     for i in range(512):
         A[i] = G[i]
     """
-    known = _sizes_known(func)
+    known = {*func.sizes.values()}
     sharing = [s for s in statements(func.body) if isinstance(s, Allocate) and _may_share(s, known)]
     if any(_bytes(a) is None for a in sharing):
         func = func.with_body(_out_of_loops(func.body, known))
