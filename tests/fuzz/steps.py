@@ -37,7 +37,7 @@ from tir.function import IRModule, PrimFunc
 from tir.interp import run as interp_run
 from tir.interp.same_results import copied
 from tir.progress import track
-from tir.schedule import Schedule
+from tir.schedule import Schedule, apply_text
 from tir.stmt import Block
 from tir.target import Target
 from tir.testing.decisions import SeededChoice
@@ -304,8 +304,11 @@ def _runs(program: PrimFunc | IRModule, name: str, inputs: list[Any]) -> bool:
 
 
 def _check_history(sch: Any) -> None:
-    """Check that replaying the trace gives the same program, and undo and redo the same object."""
+    """Check that the trace and its text give the same program, and undo and redo the same object."""
     assert_structural_equal(sch.trace.replay(sch.history[0].mod).mod, sch.mod)
+    again = Schedule(sch.history[0].mod)
+    apply_text(str(sch.trace), again)
+    assert_structural_equal(again.mod, sch.mod)
     final = sch.mod
     if len(sch.history) > 1:
         sch.undo()
