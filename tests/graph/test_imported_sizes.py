@@ -206,6 +206,21 @@ def test_a_slice_ends_where_an_open_size_does():
         np.testing.assert_array_equal(made(x), x[1:3])
 
 
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_networks_read_texts_of_any_length(kind, gates):
+    weights = {n: RNG.standard_normal((2, gates * 3, k)).astype("float32") for n, k in (("w", 5), ("r", 3))}
+    attributes = {"hidden_size": 3, "direction": "bidirectional"}
+    for outputs in (["y"], ["", "y"]):  # all states, and the last ones
+        node = helper.make_node(kind, ["x", "w", "r"], outputs, **attributes)
+        made = model([], {"x": (TensorProto.FLOAT, ["length", "batch", 5])}, **weights)
+        made.graph.node.append(node)
+        compiled = compile_graph(from_onnx(made), "interpreter")
+        for length in (1, 4):
+            x = RNG.standard_normal((length, 2, 5)).astype("float32")
+            fixed = compile_graph(from_onnx(made, shapes={"x": x.shape}), "interpreter")
+            np.testing.assert_allclose(compiled(x), fixed(x), rtol=1e-5)
+
+
 def test_a_specialised_model_keeps_its_symbols():
     inputs = {"x": (TensorProto.FLOAT, ["n", 4]), "axes": (TensorProto.INT64, [1])}
     made = compile_onnx(model([("ReduceSum", "x axes", "y", {"keepdims": 0})], inputs), "interpreter")

@@ -129,7 +129,7 @@ def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) ->
     steps, every, last = data.shape[0], [], []
     for at, is_reverse in enumerate(backwards):
         states = direction(_Direction(c, at, c.op("flip", data, 0) if is_reverse else data))
-        last.append([c.op("strided_slice", s, [steps - 1], [steps], axes=[0]) for s in states])
+        last.append([c.sliced(s, [(0, slice(steps - 1, steps))]) for s in states])
         hidden = c.op("flip", states[0], 0) if is_reverse else states[0]
         every.append(c.op("expand_dims", hidden, 1))
     results = [_joined(c, every, 1), *(_joined(c, each, 0) for each in zip(*last))]
