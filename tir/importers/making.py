@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
@@ -121,6 +122,14 @@ class Faults:
         )
 
 
+# operators that mean another thing for sizes than NumPy says; what is not known raises an error
+_OF_SIZES: Mapping[str, Callable[..., Any]] = {
+    "astype": lambda x, dtype: x if DType(dtype).is_int and DType(dtype).bits >= 32 else x.astype(str(dtype)),
+    "equal": np.frompyfunc(lambda a, b: not a - b, 2, 1),
+    "not_equal": np.frompyfunc(lambda a, b: bool(a - b), 2, 1),
+}
+
+
 class Making:
     """What a row makes nodes with: ``builder`` is that of the graph, ``label`` a name for constants."""
 
@@ -152,15 +161,16 @@ class Making:
     def _of_sizes(self, operator: str, arguments: Mapping[str, Any]) -> Value | None:
         """The result of an operator on values that are computed of sizes, by its NumPy reference; None if that cannot be told."""
         ((shape, dtype), *others) = results(operator, arguments)
-        if others or not dtype.is_int:
+        if others or not (dtype.is_int or dtype.is_bool):
             return None
         bound = registry.find(operator).signature.bind_partial()
         bound.arguments.update({k: mapped(a, self.known) for k, a in arguments.items()})
+        reference = _OF_SIZES.get(operator, registry.find(operator).reference)
         try:
-            made = np.asarray(registry.find(operator).reference(*bound.args, **bound.kwargs), object)
+            made = np.asarray(reference(*bound.args, **bound.kwargs), object)
         except (TypeError, ValueError, AttributeError, ModelError):
             return None
-        if made.shape != shape or not all(isinstance(n, (int, np.integer, Size)) for n in made.flat):
+        if made.shape != shape or not all(isinstance(n, (int, np.integer, np.bool_, Size)) for n in made.flat):
             return None
         return self.numbers(made, str(dtype))
 
