@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import mmap
 import os
-import tempfile
 import warnings
 import zlib
 from pathlib import Path
@@ -83,6 +82,8 @@ def _warn_of_damage(path: Path) -> None:
 
 def write(path: Path, content: Any) -> None:
     """Write a temporary file and rename it, so that readers see all of it or nothing. Failure is not an error; an interrupt leaves no file."""
+    import tempfile
+
     name = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

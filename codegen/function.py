@@ -26,8 +26,7 @@ from tir.visit import uses_var
 
 from .calls import Function
 from .llvm.signature import buffer_alignment, layout_of, size_vars
-from .llvm.text import own_name
-from .llvm.tiles import MARK, request_tiles
+from .llvm.text import TILES_MARK, own_name
 from .runtime.fast_call import MISMATCH, fast_call
 from .runtime.packed import PackedCalls
 from .runtime.parallel import Team
@@ -55,7 +54,9 @@ class Runtime:
             self._connect(program.packed, cores)
 
     def _connect(self, packed: list[Any], cores: int | None) -> None:
-        if self.code.variable(MARK):
+        if self.code.variable(TILES_MARK):
+            from .llvm.tiles import request_tiles
+
             request_tiles()
         if packed:
             self.packed = PackedCalls(packed)

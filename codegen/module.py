@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,11 +45,15 @@ class Timing:
 
     @property
     def mean(self) -> float:
-        return statistics.fmean(self.results)
+        from statistics import fmean
+
+        return fmean(self.results)
 
     @property
     def median(self) -> float:
-        return statistics.median(self.results)
+        from statistics import median
+
+        return median(self.results)
 
     @property
     def min(self) -> float:
@@ -62,7 +65,9 @@ class Timing:
 
     @property
     def std(self) -> float:
-        return statistics.pstdev(self.results)
+        from statistics import pstdev
+
+        return pstdev(self.results)
 
     def __str__(self) -> str:
         return f"{duration(self.median)} (min {duration(self.min)}, {len(self.results)} repeats)"

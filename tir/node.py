@@ -264,7 +264,10 @@ def node(cls: type[T]) -> type[T]:
     for name, value in list(vars(cls).items()):
         if isinstance(value, frozendict):  # a default that dataclasses of Python 3.10 take for a mutable one
             setattr(cls, name, dataclasses.field(default_factory=itertools.repeat(value).__next__))
-    made = dataclasses.dataclass(frozen=True, init=False, slots=True, eq=False, repr=False)(cls)
+    has_text = cls.__doc__ is not None
+    cls.__doc__ = cls.__doc__ or cls.__name__  # in the place of one without, dataclasses look the signature up
+    made = dataclasses.dataclass(init=False, slots=True, eq=False, repr=False)(cls)
+    made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete  # type: ignore
     fields = dataclasses.fields(made)  # type: ignore
     given = [f for f in fields if f.init]
     made.fields = tuple(f.name for f in given if f.name != "span")  # type: ignore
@@ -279,13 +282,38 @@ def node(cls: type[T]) -> type[T]:
     ):
         name = method[4 : method.index("(")]
         if name not in vars(cls):
-            found: dict[str, Any] = {}
-            exec(method, namespace, found)
-            found[name].__qualname__ = f"{cls.__qualname__}.{name}"
-            setattr(made, name, found[name])
-    if cls.__doc__ is None:
+            compiled = _compiled if name == "__init__" else _compiled_when_called
+            setattr(made, name, compiled(made, name, method, namespace))
+    if not has_text:
         made.__doc__ = f"{cls.__name__}({', '.join(made.fields)})"  # type: ignore
     return made  # type: ignore
+
+
+def _compiled(made: type, name: str, source: str, namespace: dict[str, Any]) -> Any:
+    """A method of a class from its source."""
+    found: dict[str, Any] = {}
+    exec(source, namespace, found)
+    found[name].__qualname__ = f"{made.__qualname__}.{name}"
+    return found[name]
+
+
+def _compiled_when_called(made: type, name: str, source: str, namespace: dict[str, Any]) -> Any:
+    """What stands in the place of a method until it is called first: a process calls few of those of all nodes, and compiling takes long."""
+
+    def first(self: Any, *args: Any, **named: Any) -> Any:
+        if vars(made)[name] is first:
+            setattr(made, name, _compiled(made, name, source, namespace))
+        return getattr(made, name)(self, *args, **named)
+
+    return first
+
+
+def _refuse_to_set(node: Any, name: str, value: Any) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(node: Any, name: str) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 _PLAIN = ("str", "int", "float", "bool", "DType", "DType | None", "tuple[int, ...]")  # types of fields without nodes

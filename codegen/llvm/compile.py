@@ -9,9 +9,7 @@ import hashlib
 import itertools
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -21,7 +19,6 @@ from typing import Any
 from tir.errors import BuildError
 from tir.names import did_you_mean
 from tir.target import VectorRegisters
-from tir.workers import each
 
 from .. import disk
 from .pieces import pieces
@@ -70,6 +67,8 @@ def _require_supported(triple: str) -> None:
 
 def _printed_here(triple: str) -> str:
     """What LLVM prints on stderr about the processors of ``triple``; only once in a process, whatever the triple."""
+    import tempfile
+
     target = llvm().Target.from_triple(triple)
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
@@ -92,6 +91,8 @@ llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
 
 def _printed_elsewhere(triple: str) -> str:
     """The same from a process of its own, which can ask about another architecture."""
+    import subprocess
+
     command = [sys.executable, "-c", _PRINT, triple]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
@@ -295,6 +296,8 @@ def object_code(text: str, on: Machine) -> bytes:
 
 def object_codes(text: str, on: Machine) -> tuple[bytes, ...]:
     """The object files of the pieces of LLVM assembly ``text``, in order, as :func:`object_code` has each."""
+    from tir.workers import each
+
     parts = pieces(text)
     order = sorted(range(len(parts)), key=lambda n: -len(parts[n]))  # the longest first
     made = {order[n]: take() for n, take in each(lambda n: object_code(parts[n], on), order)}
@@ -394,6 +397,8 @@ class Library(_Code):
     """
 
     def __init__(self, code: bytes):
+        import tempfile
+
         handle, path = tempfile.mkstemp(prefix="tir-load-", suffix=".so")
         try:
             with os.fdopen(handle, "wb") as file:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
-from tir.interp.executor import PRINT
+from tir.interp.host import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 from tir.transform.host_calls import refused_argument

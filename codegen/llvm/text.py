@@ -22,6 +22,9 @@ _DIVISIONS = frozenset(("udiv", "sdiv", "urem", "srem"))
 _DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by a divisor known only at run time
 
 
+TILES_MARK = "__tir_tiles"  # a symbol in code that uses tile registers
+
+
 def symbol(name: str) -> str:
     """A global name, quoted where it needs to be.
 

@@ -19,10 +19,9 @@ from tir.stmt import Allocate, For, Stmt
 from tir.visit import Somewhere, walk
 
 from .generator import Generator, op_rule
-from .text import FunctionText
+from .text import TILES_MARK, FunctionText
 
 TILES = "amx.tile"
-MARK = "__tir_tiles"  # a symbol in code that uses the registers
 COUNT = 8
 BYTES = 1024  # of one
 PALETTE = bytes([1, 0, *[0] * 14, *[64, 0] * COUNT, *[0] * 16, *[16] * COUNT, *[0] * 8])  # bytes of a row, rows
@@ -47,7 +46,7 @@ def configure_tiles(g: Generator, body: Stmt) -> None:
         return
     if "+amx-tile" not in g.out.module.features:
         raise g.error("uses AMX tile registers, which the target CPU lacks (amx-tile)")
-    mark = f"@{MARK} = constant i8 1"
+    mark = f"@{TILES_MARK} = constant i8 1"
     if mark not in g.out.module.globals:
         g.out.module.globals.append(mark)
     configure(g.out)

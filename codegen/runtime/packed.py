@@ -13,8 +13,8 @@ import numpy as np
 
 from tir.dtype import DType
 from tir.errors import RunError
-from tir.interp.executor import PACKED as _FUNCTIONS
-from tir.interp.executor import PRINT
+from tir.interp.host import PACKED as _FUNCTIONS
+from tir.interp.host import PRINT
 from tir.interp.numbers import storage_dtype
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)

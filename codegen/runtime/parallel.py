@@ -8,13 +8,12 @@ library would wait for them for ever.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import os
 import warnings
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 
@@ -28,12 +27,18 @@ class OpenMP:
     num_threads: int
 
 
+def _openmp_names() -> Iterator[str]:
+    """The usual names of its library, then those that compilers find, which are started for that."""
+    yield from ("libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so", "libomp.dylib")
+    from ctypes.util import find_library
+
+    yield from filter(None, map(find_library, ("gomp", "omp", "iomp5")))
+
+
 @functools.cache
 def openmp() -> OpenMP | None:
     """The OpenMP library, loaded; None where the system has none."""
-    names = ("libgomp.so.1", "libomp.so", "libomp.so.5", "libiomp5.so", "libomp.dylib")
-    searched = filter(None, map(ctypes.util.find_library, ("gomp", "omp", "iomp5")))  # by compilers, which it starts
-    for name in chain(names, searched):
+    for name in _openmp_names():
         try:
             library = ctypes.CDLL(name)
             functions = [library.GOMP_parallel, library.omp_get_thread_num, library.omp_get_num_threads]

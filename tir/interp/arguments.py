@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..aliases import shares_memory
-from ..analysis.effects import effects
 from ..buffer import Buffer
 from ..errors import DoesNotFit, RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var, const
@@ -20,6 +19,8 @@ from .numbers import array_dtype, constant, storage_dtype
 
 def written_positions(func: PrimFunc) -> frozenset[int]:
     """The positions of the parameters that a function may write."""
+    from ..analysis.effects import effects
+
     written = effects(func.body).writes
     return frozenset(
         k

@@ -16,11 +16,10 @@ from ..visit import with_recursion_limit
 from . import numbers
 from .arguments import bind_arguments
 from .compiler import Compiler
+from .host import PACKED
 from .memory import Races
 
 _EXTERNS: dict[str, Callable[..., Any]] = {}
-PACKED: dict[str, Callable[..., Any]] = {}  # functions of the host that compiled code calls too
-PRINT = "tir.print"  # of these, what T.print calls in code for CPUs
 _COMPILED: Memo[dict[tuple[bool, bool], Any]] = Memo()
 _MAX_CALLS = 100
 
