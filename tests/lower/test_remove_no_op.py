@@ -61,3 +61,21 @@ def test_what_does_something_stays(name):
 def test_an_empty_branch_leaves_its_negation():
     text = lowered(STAYS["an else-branch"])
     assert "else" not in text and "if not A[i] > 3" in text.replace("(", "").replace(")", "")
+
+
+def test_a_padded_parameter_builds_for_gpus():
+    """The loops that state what its padding has run in no kernel."""
+    sch = tir.Schedule(
+        parse("""
+@T.prim_func
+def main(A: T.Buffer((7,), "int32"), B: T.Buffer((7,), "int32")):
+    for i in range(7):
+        with T.block("B"):
+            vi = T.axis.spatial(7, i)
+            B[vi] = A[vi] + 1
+""")
+    )
+    sch.transform_layout("B", ("read", 0), lambda i: (i // 4, i % 4), pad_value=0)
+    a, b = np.array([[1, 2, 3, 4], [5, 6, 7, 0]], "int32"), np.zeros(7, "int32")
+    tir.build(sch.mod, "cuda-sim")(a, b)
+    assert b.tolist() == [2, 3, 4, 5, 6, 7, 8]

@@ -7,7 +7,7 @@ from typing import Any
 from ..annotations import IMPORTS
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..expr import BufferLoad, IntImm, Var, logical_not
+from ..expr import BufferLoad, Call, IntImm, Var, logical_not
 from ..function import PrimFunc
 from ..stmt import (
     NOP,
@@ -25,7 +25,7 @@ from ..stmt import (
     is_nop,
     seq,
 )
-from ..visit import LEAVES, is_pure, kinds, rewrite, statements
+from ..visit import LEAVES, has_load, is_pure, kinds, rewrite, statements
 from .passes import func_pass
 
 _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
@@ -33,7 +33,7 @@ _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
 
 def _drop(item: Any) -> Any:
     if isinstance(item, Evaluate):
-        return NOP if item is not NOP and is_pure(item.value) else None
+        return NOP if item is not NOP and (is_pure(item.value) or _is_about_memory(item.value)) else None
     if isinstance(item, (DeclBuffer, Allocate, AllocateConst)):
         return NOP if is_nop(item.body) else None
     if isinstance(item, For):
@@ -57,6 +57,11 @@ def _drop(item: Any) -> Any:
     if isinstance(item, SeqStmt) and any(is_nop(s) for s in item.stmts):
         return seq(s for s in item.stmts if not is_nop(s))
     return None
+
+
+def _is_about_memory(e: Any) -> bool:
+    """Whether ``e`` assumes something about elements of memory, which no generator of code uses."""
+    return isinstance(e, Call) and e.op == "assume" and has_load(e)
 
 
 def _stores_back(s: BufferStore) -> bool:
@@ -116,8 +121,8 @@ def _is_statement(item: Any) -> bool:
 
 @func_pass
 def remove_no_op(func: PrimFunc) -> PrimFunc:
-    """Removes empty loops, branches and sequences, unused values, stores of a value that is already there, and unused
-    memory. A condition whose true branch is empty is negated.
+    """Removes empty loops, branches and sequences, unused values, stores of a value that is already there, unused memory, and
+    assumptions about elements of memory. A condition whose true branch is empty is negated.
 
     >>> import tir
     >>> f = tir.script.parse('''
