@@ -34,6 +34,11 @@ def duration(seconds: float, digits: int = 4) -> str:
     return f"{seconds * 1e9:.{digits}g} ns"
 
 
+def size_text(count: int) -> str:
+    """Bytes in readable units."""
+    return f"{count // 1024} KB" if count % 1024 == 0 else f"{count} B"
+
+
 def text_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
     """Rows under a head (empty: none), columns as wide as they need; the columns numbered in ``right`` are aligned there.
 

@@ -26,6 +26,8 @@ CPUS = ("llvm", "interpreter")
 KINDS = (*CPUS, *GPUS)
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
+DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
+
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads
 # and blocks that a multiprocessor holds (the CUDA programming guide's table of compute capabilities).
 _ARCHITECTURES = {

@@ -18,8 +18,6 @@ from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import PARALLEL, VECTORIZED, Block, For
 from ..visit import rewrite
-from .dependence.loops import check_parallel
-from .dependence.oracle import Proved
 from .index import LoopRef, Place, index_of
 from .users import used_memory
 
@@ -27,6 +25,9 @@ from .users import used_memory
 def with_needed_private(func: PrimFunc, loops: Iterable[LoopRef]) -> PrimFunc:
     """``func``, in which the clauses of ``loops`` have all buffers of which iterations must have copies to be independent; a
     loop whose iterations are not independent even so stays."""
+    from .dependence.loops import check_parallel
+    from .dependence.oracle import Proved
+
     clauses: dict[Var, tuple[Buffer, ...]] = {}
     for ref in loops:
         verdict = check_parallel(func, ref.node, ref.node.kind)

@@ -6,15 +6,12 @@ from typing import Any
 
 from ..aliases import sharing
 from ..analysis.contents import contents, named
-from ..analysis.dependence.loops import check_parallel
-from ..analysis.dependence.oracle import Proved
 from ..buffer import Buffer
 from ..errors import refusal
 from ..expr import Call, Var, const
 from ..function import PrimFunc
 from ..levels import ends_with_launch
 from ..op import OPS
-from ..schedule import Schedule
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Allocate, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import Somewhere, rewrite, uses_var, walk
 from .passes import func_pass
@@ -70,6 +67,8 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
     marked = {f.loop_var for f in leading if f.kind == PARALLEL}  # threads are how these run here
     if marked:
         nest = rewrite(nest, lambda s: s.replace(kind=SERIAL) if isinstance(s, For) and s.loop_var in marked else None)
+    from ..schedule import Schedule
+
     sch = Schedule(_only(func, nest))
     loops: list[Any] = list(sch.get_loops(blocks[0].block.name))[: len(leading)]
     proved = _independent(sch.state.func, [sch.state.find_loop(loop).node for loop in loops])
@@ -89,6 +88,9 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:
     """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
     loops as they are, which is simpler to answer than of what they are fused and split into."""
+    from ..analysis.dependence.loops import check_parallel
+    from ..analysis.dependence.oracle import Proved
+
     if any(isinstance(n, Buffer) and ends_with_launch(n.scope) for n in named(loops[0])):
         return False
     verdicts = (check_parallel(func, loop, THREAD_BINDING) for loop in loops)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..aliases import shares_memory, with_one_memory, with_own_memory
-from ..analysis.dependence.initialization import is_privatizable
 from ..annotations import ASYNC, ORDER, STAGE
 from ..arith import Analyzer
 from ..arith.linear import key, linear
@@ -116,6 +115,8 @@ class _Pipeline:
 
     def _versions(self) -> dict[Buffer, int]:
         """The number of live versions of each buffer; buffers of one version are omitted."""
+        from ..analysis.dependence.initialization import is_privatizable
+
         found: dict[Buffer, int] = {}
         written = dict.fromkeys(b for p in self.parts for b in p.writes)
         for b in written:

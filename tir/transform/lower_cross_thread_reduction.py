@@ -7,7 +7,6 @@ from typing import Any
 
 from ..aliases import memory_of, same_nodes, shares_memory, with_one_memory
 from ..analysis.block_regions import block_access_region
-from ..analysis.dependence.loops import check_parallel
 from ..analysis.reduction_init import result_guards
 from ..analysis.reductions import NotAReduction, Reduction, shared_results, threads_can_share
 from ..buffer import Buffer, decl_buffer
@@ -246,6 +245,8 @@ class _Lowering:
         found = [f for f in _steps(realize, loops) if is_thread_axis(f.thread)]
         if not found or threads_can_share(realize.block):
             return found
+        from ..analysis.dependence.loops import check_parallel
+
         one = with_one_memory(self.func)
         return [
             f

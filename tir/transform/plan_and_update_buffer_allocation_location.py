@@ -8,7 +8,6 @@ from typing import Any
 
 from ..aliases import sharing
 from ..analysis.block_regions import block_access_region
-from ..analysis.dependence.initialization import is_privatizable
 from ..analysis.private_clause import with_private
 from ..annotations import DIM_ALIGN
 from ..buffer import Buffer
@@ -77,6 +76,8 @@ def _launches(item: Any) -> bool:
 
 def _destination(buffer: Buffer, start: Path, uses: Path) -> Any:
     """The loop, launch or block that shall allocate ``buffer``: the deepest one that preserves the meaning."""
+    from ..analysis.dependence.initialization import is_privatizable
+
     for depth in range(len(uses), len(start), -1):
         around = uses[len(start) : depth]
         crossed = [n for n in around if isinstance(n, For)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..buffer import Buffer, decl_buffer
+from ..display import size_text
 from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
@@ -14,9 +15,8 @@ from ..function import IRModule, PrimFunc
 from ..launches import bytes_of, is_launch, kernels_of
 from ..levels import is_shared
 from ..op import offsets_of
-from ..schedule.invariants.shared_memory import DYNAMIC, size_text
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
-from ..target import Target
+from ..target import DYNAMIC, Target
 from ..visit import rewrite, walk
 from .engines import ALIGNMENT, engine_memory, orders_itself
 from .lifetimes import Lifetimes, Spans, disjoint

@@ -13,15 +13,14 @@ from ...annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...arith import Analyzer
 from ...arith.regions import union
 from ...buffer import Buffer, Range
+from ...display import size_text
 from ...expr import IntImm, Var
 from ...function import PrimFunc
 from ...levels import is_launch_axis, is_shared, shared_axes
 from ...node import Memo
 from ...stmt import SERIAL, THREAD_BINDING
-from ...target import Target
+from ...target import DYNAMIC, Target
 from . import Delta, Keeps, Problem, invariant
-
-DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
 
 
 @dataclass(frozen=True)
@@ -181,8 +180,3 @@ def _too_much(
         legal=", or ".join(ways),
         excess=total,
     )
-
-
-def size_text(count: int) -> str:
-    """Bytes in readable units."""
-    return f"{count // 1024} KB" if count % 1024 == 0 else f"{count} B"
