@@ -13,7 +13,7 @@ from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..levels import is_launch_axis
-from ..node import Memo, Node
+from ..node import Memo, Node, once
 from ..render import short_text, to_lines
 from ..stmt import (
     THREAD_BINDING,
@@ -146,6 +146,31 @@ _NOTHING = frozenset[Any]()
 
 _SUMMARIES: Memo[Summary] = Memo()
 _CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocated are constants
+
+
+@once
+def _names_in_bindings(s: BlockRealize) -> frozenset[Var] | None:
+    """The variables in the bindings of a block, its predicate and its domains; None if these do more than compute with numbers,
+    or break a rule wherever they stand."""
+    iters = s.block.iter_vars
+    if len(iters) != len(s.iter_values) or not s.predicate.dtype.is_bool:
+        return None
+    left: list[Any] = [*s.iter_values, s.predicate]
+    names: set[Var] = set()
+    for iv, value in zip(iters, s.iter_values):
+        if iv.var.dtype is not value.dtype:
+            return None
+        if iv.dom is not None and (type(iv.dom.min) is not IntImm or type(iv.dom.extent) is not IntImm):
+            left += (iv.dom.min, iv.dom.extent)
+    for e in left:  # which grows
+        kind = e.__class__
+        if kind is Var:
+            names.add(e)
+        elif isinstance(e, BinaryOp) and e.a.dtype is e.b.dtype:
+            left += (e.a, e.b)
+        elif kind is not IntImm:
+            return None
+    return frozenset(names) if names.isdisjoint([iv.var for iv in iters]) else None
 
 
 class _Checker:
@@ -487,6 +512,10 @@ class _Checker:
         self.known_part(s.block, s)
 
     def bindings(self, s: BlockRealize) -> None:
+        names = _names_in_bindings(s)
+        if names is not None and names <= self.defined and names.isdisjoint(self.hidden):
+            (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).update(names)
+            return
         block = s.block
         if len(s.iter_values) != len(block.iter_vars):
             self.report(
