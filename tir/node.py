@@ -421,6 +421,8 @@ def _numbers_source(made: Any, fields: Any) -> list[str]:
     known = {name for names in made.from_numbers for name in names.split(", ")}
     rules = {**{n: f"as_expr({n})" for n in single if n not in known}, **made.from_numbers}
     rules |= {n: f"tuple(map(as_expr, {n}))" for n in tuples if n not in known}
+    if all(names == rule for names, rule in rules.items()):  # what is no expression is refused later
+        return []
     return [
         "    try:",
         *(f"        {name}.fields" for name in single),
