@@ -13,7 +13,6 @@ from ..analysis.dependence.oracle import PROVED, Refuted, Unknown, Verdict
 from ..analysis.dependence.programs import SameMeaning
 from ..analysis.evaluation import steering_loads
 from ..analysis.index import index_of
-from ..analysis.private_clause import with_needed_private
 from ..analysis.reductions import shared_results
 from ..analysis.users import bare_stores
 from ..buffer import Buffer, Range
@@ -23,7 +22,6 @@ from ..function import PrimFunc
 from ..levels import ends_with_launch, is_block_axis, is_thread_axis
 from ..stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt, first_line
 from ..visit import nodes_of, uses_var
-from .invariants import Delta, Keeps
 from .state import State
 
 
@@ -80,14 +78,6 @@ def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = f
             return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
         return verdict
     return check_parallel(func, loop, loop.kind, ignored) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
-
-
-def with_needed_clauses(delta: Delta) -> PrimFunc:
-    """The program after a step, with the clauses that parallel and vectorized loops need since then: what makes their
-    iterations independent is written down, and not proved again."""
-    changed = () if delta.keeps >= Keeps.ACCESSES else delta.changed_loops((PARALLEL, VECTORIZED))
-    loops = list(filter(delta.may_clash, changed))
-    return with_needed_private(delta.after, loops) if loops else delta.after
 
 
 def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:

@@ -30,10 +30,9 @@ from . import queries as _queries  # noqa: F401
 from .alternatives import alternatives
 from .arguments import copied
 from .ask import Asker
+from .executed import EXECUTED
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .invariants import Delta, Keeps, Kept, check_step
-from .invariants.executed import EXECUTED
-from .legality import with_needed_clauses
 from .offers import places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lookup, request_text, run
 from .signatures import public_signature
@@ -347,7 +346,7 @@ class Schedule(Snapshots):
             delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)
             with explained(step, given, after):
                 check_step(delta, proved=not given.get("unsafe"), also=self._also)
-                new = with_needed_clauses(delta)
+                new = delta.with_needed_clauses()
             if new is not made:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))
         return settled

@@ -70,26 +70,27 @@ def fills_domain(
 ) -> bool:
     """Whether the values of iterators over ``loops``, where ``predicate`` holds, are an iterator map, with the property
     ``check``, onto their domains. ``around`` has the ranges of all loops. False means "not shown"."""
+    return _taken(pairs, predicate, loops, around, check)[1]
+
+
+def _taken(
+    pairs: Sequence[tuple[Any, Expr]],
+    predicate: Expr,
+    loops: Mapping[Var, Range],
+    around: Mapping[Var, Range],
+    check: str,
+) -> tuple[Sequence[Range] | None, bool]:
+    """The box that the iterators take as far as ``predicate`` holds, None if it is not shown, and whether they take all of their
+    domains and no others."""
     domains = [i.dom for i, _ in pairs]
     found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), check)
-    return found is not None and _fills(found, domains, pairs, predicate, around)
-
-
-def _fills(
-    found: Sequence[Range],
-    domains: Sequence[Range],
-    pairs: Iterable[tuple[Any, Expr]],
-    predicate: Expr,
-    around: Mapping[Var, Range],
-) -> bool:
-    """Whether iterators that take the values in the box ``found``, as far as ``predicate`` holds, take all of ``domains`` and no others."""
-    if is_same_box(found, domains):
-        return True
+    if found is None or is_same_box(found, domains):
+        return found, found is not None
     if not encloses(found, domains, Analyzer()):
-        return False
+        return found, False
     analyzer = Analyzer(around)  # does the predicate leave out all values beyond the domains?
     analyzer.assume(predicate)
-    return not any(analyzer.unproved(v, i.dom) for i, v in pairs)
+    return found, not any(analyzer.unproved(v, i.dom) for i, v in pairs)
 
 
 def values_taken_once(
@@ -98,14 +99,8 @@ def values_taken_once(
     """The box of the values that the iterators of a block take over ``loops``, each once; None if that is not shown. ``around`` has the
     ranges of all loops."""
     pairs: list[tuple[Any, Expr]] = list(zip(realize.block.iter_vars, realize.iter_values))
-    predicate = realize.predicate
-    domains = [i.dom for i, _ in pairs]
-    found = covered_box([v for _, v in pairs], loops, _beyond_domains(pairs, predicate, around), "bijective")
-    if found is None:
-        return None
-    if _fills(found, domains, pairs, predicate, around):
-        return domains
-    return found if is_const(predicate, 1) else None
+    found, fills = _taken(pairs, realize.predicate, loops, around, "bijective")
+    return [i.dom for i, _ in pairs] if fills else found if is_const(realize.predicate, 1) else None
 
 
 def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:

@@ -27,12 +27,13 @@ from ... import extension
 from ...analysis import wellformed
 from ...analysis.contents import difference
 from ...analysis.index import LoopRef, index_of
+from ...analysis.private_clause import with_needed_private
 from ...errors import InternalError, ScheduleError
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...levels import ends_with_launch
 from ...node import cached_property
-from ...stmt import THREAD_BINDING, For, LetStmt, first_line
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, For, LetStmt, first_line
 from ...visit import nodes_of
 from .changed_accesses import MARKED, UNMARKED, BufferSet, Uses, written
 
@@ -151,6 +152,13 @@ class Delta:
             (memory in shared or memory not in same) and not (threads and ends_with_launch(scope))
             for memory, scope in written(loop.node)
         )
+
+    def with_needed_clauses(self) -> PrimFunc:
+        """The program after the step, with the clauses that parallel and vectorized loops need since then: what makes
+        their iterations independent is written down, and not proved again."""
+        changed = () if self.keeps >= Keeps.ACCESSES else self.changed_loops((PARALLEL, VECTORIZED))
+        loops = list(filter(self.may_clash, changed))
+        return with_needed_private(self.after, loops) if loops else self.after
 
 
 @dataclass(frozen=True)

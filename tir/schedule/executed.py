@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import RunError
-from ...function import PrimFunc
-from . import Delta, Invariant, Problem
+from ..errors import RunError
+from ..function import PrimFunc
+from .invariants import Delta, Invariant, Problem
 
 SIZES = (7, 5, 11, 3, 13)  # awkward on purpose: tails show up
 
@@ -18,7 +18,7 @@ SIZES = (7, 5, 11, 3, 13)  # awkward on purpose: tails show up
 def awkward_inputs(func: PrimFunc) -> list[Any]:
     """Arguments for ``func`` at awkward sizes; floats that are no integers, of which few are equal: a selection among equals
     may give either."""
-    from ...interp.same_results import random_inputs, symbolic_sizes
+    from ..interp.same_results import random_inputs, symbolic_sizes
 
     rng = np.random.default_rng(0)
     inputs = random_inputs(func, sizes=dict(zip(symbolic_sizes(func), cycle(SIZES))))
@@ -32,8 +32,8 @@ def _same_meaning(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program computes what it did before the step."""
     if delta.modules is None or delta.before is None:
         return
-    from ...interp import run
-    from ...interp.same_results import assert_same_call
+    from ..interp import run
+    from ..interp.same_results import assert_same_call
 
     before, module = delta.modules()
 
