@@ -128,7 +128,7 @@ GPU_PROGRAMS = [case for case in PROGRAMS if binds_threads(case)]
 def test_user_program(case):
     """Programs that users schedule for GPUs, against the reference executor."""
     from tir.interp import run
-    from tir.schedule.invariants.executed import awkward_inputs
+    from tir.schedule.executed import awkward_inputs
     from tir.script import parse
 
     sch = tir.Schedule(parse(case.text), seed=1)

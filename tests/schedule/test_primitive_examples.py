@@ -10,7 +10,7 @@ import pytest
 
 import tir
 from tests.tools.generated.primitives_page import ours
-from tir.analysis.block_regions import region_in
+from tir.analysis.block_regions import accessed_box
 from tir.schedule.primitive import PRIMITIVES
 from tir.schedule.state import State
 from tir.script import parse
@@ -65,7 +65,8 @@ def _parsed(shapes: dict[str, tuple], text: str) -> tir.PrimFunc:
 def _accessed(func: tir.PrimFunc, buffer: tir.Buffer) -> tuple[int, ...]:
     """How far the blocks access a parameter along each axis."""
     blocks = State(tir.IRModule.of(func), "main").index.blocks.values()
-    boxes = [region_in(ref.loop_ranges(), ref, buffer, "reads", "writes") for ref in blocks if ref.name != "root"]
+    found = [ref for ref in blocks if ref.name != "root"]
+    boxes = [accessed_box([ref], buffer, ref.scope or ref, "reads", "writes") for ref in found]
     return tuple(max(int(r.min + r.extent) for r in axis) for axis in zip(*filter(None, boxes)))
 
 

@@ -6,7 +6,7 @@ import tir
 from tests.user_programs import PROGRAMS, conv, dense, gpu, nn  # noqa: F401  (each registers its programs)
 from tir.equal import assert_structural_equal
 from tir.interp import run
-from tir.schedule.invariants.executed import awkward_inputs
+from tir.schedule.executed import awkward_inputs
 from tir.script import parse
 from tir.testing.oracle import assert_same_result
 

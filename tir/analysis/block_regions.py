@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..aliases import reads_memory, shares_memory
@@ -10,14 +10,14 @@ from ..annotations import EXPLICIT
 from ..arith import Analyzer
 from ..arith.regions import Box, relax, relax_axes, union
 from ..buffer import Buffer, BufferRegion, Range
-from ..expr import BufferLoad, Call, Expr, IntImm, Var, is_const
+from ..expr import BufferLoad, Call, Expr, IntImm, Var, all_of, conjuncts, is_const
 from ..node import frozendict, once
 from ..op import effect_of
 from ..stmt import Block, LetStmt
 from ..visit import LEAVES, accesses, substitute, walk
 from .effects import READ, WRITE, Effect, Effects, Loop, as_range, effects, outline
 from .evaluation import as_total, entered, is_lazy, may_fail
-from .index import BlockRef, Place, wrapped_in
+from .index import BlockRef, LoopRef, wrapped_in
 from .users import uses_pointer
 
 Hulls = list[Range | None]  # one for each axis; None is all of it
@@ -109,30 +109,35 @@ def boxes(touched: Mapping[Buffer, Hulls]) -> tuple[BufferRegion, ...]:
     return tuple(found)
 
 
-def region_in(
-    host: Place | Mapping[Var, Range], ref: BlockRef, buffer: Buffer, *sides: str, predicate: Expr | None = None
+def accessed_box(
+    blocks: Sequence[BlockRef],
+    buffer: Buffer,
+    host: BlockRef | LoopRef,
+    *sides: str,
+    shared_by: Collection[str] = (),
+    without: Callable[[BlockRef], Sequence[Expr]] = lambda _: (),
 ) -> Box | None:
-    """The box of ``buffer`` that the block ``ref`` accesses over all iterations of the loops inside ``host``.
+    """The box of ``buffer`` that ``blocks`` access each time that ``host``, around all of them, runs; None if they do not.
 
-    ``host`` is a place around the block, or the ranges of those loops. ``sides`` selects the regions, "reads",
-    "writes" or both; ``predicate`` is the condition under which the block runs, by default its own. None if no
-    region is of ``buffer``. Where the block might not run, or skip the access, the box has a value all the same: it does not
-    divide by 0, nor shift by more bits than there are.
+    ``sides`` selects the regions, "reads", "writes" or both. Loops around that are bound to axes of ``shared_by`` count with
+    all their iterations. ``without``: the conjuncts of the predicate of a block that do not count. Where a block might not run, or
+    skip the access, the box has a value all the same: it does not divide by 0, nor shift by more bits than there are.
     """
-    loops = host if isinstance(host, Mapping) else ref.loop_ranges(host)
-    condition = ref.node.predicate if predicate is None else predicate
-    values, lets = ref.bindings, _lets_around(ref)
-    for let in lets:
-        condition = substitute(condition, let)
     found: list[Box] = []
-    for side in sides:
-        for region in accessed_regions(ref.block)[side]:
-            if region.buffer is buffer:
-                box = tuple(substitute(r, values) for r in region.region)
-                for let in lets:
-                    box = tuple(substitute(r, let) for r in box)
-                box = relax(box, loops, predicate=condition) or buffer.full_region().region
-                found.append(_with_value(box, ref, loops, condition))
+    for ref in blocks:
+        inside = ref.loop_ranges(host)
+        loops = {p.var: p.range for p in ref.loops() if p.var in inside or p.node.thread in shared_by}
+        left_out = without(ref)
+        condition = all_of([c for c in conjuncts(ref.node.predicate) if not any(c is d for d in left_out)])
+        values, lets = ref.bindings, _lets_around(ref)
+        for let in lets:
+            condition = substitute(condition, let)
+        for region in (r for side in sides for r in accessed_regions(ref.block)[side] if r.buffer is buffer):
+            box = tuple(substitute(r, values) for r in region.region)
+            for let in lets:
+                box = tuple(substitute(r, let) for r in box)
+            box = relax(box, loops, predicate=condition) or buffer.full_region().region
+            found.append(_with_value(box, ref, loops, condition))
     return union(found) if found else None
 
 

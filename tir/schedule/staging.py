@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..aliases import shares_memory, sharing
-from ..analysis.block_regions import region_in
+from ..analysis.block_regions import accessed_box
 from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import Undisturbed
 from ..analysis.index import BlockRef, LoopRef, Place, order, statements, with_statements
 from ..analysis.users import uses_pointer
-from ..arith.regions import intersect, union
+from ..arith.regions import intersect
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
@@ -56,17 +56,15 @@ def cached_buffer(buffer: Buffer, scope: str) -> Buffer:
     return decl_buffer(buffer.shape, buffer.dtype, name, scope=scope, axis_separators=buffer.axis_separators)
 
 
-def accessed_box(
-    blocks: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef, *sides: str
-) -> tuple[Range, ...]:
-    """The box of ``buffer`` that ``blocks`` access each time that ``host`` runs, kept inside the buffer.
+def box_inside(blocks: Sequence[BlockRef], buffer: Buffer, host: BlockRef | LoopRef, *sides: str) -> tuple[Range, ...]:
+    """The box of ``buffer`` that ``blocks``, which do, access each time that ``host`` runs, kept inside the buffer.
 
     A guarded tail reaches past the end in name only: its predicate keeps it inside.
     """
-    boxes = [box for ref in blocks if (box := region_in(host, ref, buffer, *sides)) is not None]
-    known = host.analyzer()
+    box, known = accessed_box(blocks, buffer, host, *sides), host.analyzer()
+    assert box is not None
     known.assume_sizes([buffer])
-    return intersect([union(boxes), buffer.full_region().region], known)
+    return intersect([box, buffer.full_region().region], known)
 
 
 def elementwise_block(

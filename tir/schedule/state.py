@@ -13,10 +13,11 @@ from typing import Any
 
 from ..aliases import is_same_parameter, with_own_memory
 from ..analysis.contents import difference
+from ..analysis.evaluation import may_fail
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
 from ..errors import ScheduleError, require
-from ..expr import Var
+from ..expr import Var, all_of
 from ..function import IRModule, PrimFunc
 from ..names import near_names, unique_name
 from ..node import frozendict, once
@@ -30,6 +31,7 @@ from ..stmt import (
     BufferRealize,
     DeclBuffer,
     For,
+    IfThenElse,
     LetStmt,
     SeqStmt,
     Stmt,
@@ -409,3 +411,32 @@ def label(state: State, ref: LoopRef) -> str:
 def place_name(state: State, ref: LoopRef | BlockRef) -> str:
     """The name by which a loop or block is found."""
     return label(state, ref) if isinstance(ref, LoopRef) else ref.name
+
+
+def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef, Stmt]:
+    """The program with every ``if`` around ``block`` alone as a part of its predicate, which moves with it; the block there;
+    and the statement of ``state`` that was replaced (that of the block, if there is no such ``if``).
+
+    An ``if`` stays where the block may change what it reads, and where it guards a bound or a binding that may fail.
+    """
+    shells = list[For | IfThenElse]()  # the statements that contain nothing but the block, nearest first
+    for place in block.ancestors():
+        if not isinstance(place.node, For) and not (
+            isinstance(place.node, IfThenElse) and place.node.else_case is None
+        ):
+            break
+        shells.append(place.node)
+    while shells and isinstance(shells[-1], For):
+        shells.pop()
+    if not shells:
+        return state, block, block.node
+    conditions = [s.condition for s in reversed(shells) if isinstance(s, IfThenElse)]
+    loops = [s for s in shells if isinstance(s, For)]
+    guarded = [*block.node.iter_values, *(e for f in loops for e in (f.min, f.extent))]
+    if any(map(may_fail, guarded)) or any(block.may_change(c, block.block) for c in conditions):
+        return state, block, block.node
+    inner: Stmt = block.node.replace(predicate=all_of([*conditions, block.node.predicate]))
+    for f in loops:
+        inner = f.replace(body=inner)
+    moved = state.replace(shells[-1], inner)
+    return moved, moved.find_block(block.name), shells[-1]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...arith.itermap import covered_box, detect_iter_map
+from ...arith.linear import in_terms_of
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import encloses, intersect, relax
 from ...arith.swizzle import without_all
@@ -18,7 +19,7 @@ from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_cons
 from ...node import cached_property, record
 from ...poly import Formula, Names
 from ...stmt import BlockRealize
-from ...visit import has_load, substitute, vars_in
+from ...visit import has_load, substitute, uses_var, vars_in
 from ..effects import Loop
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef, wrapped_in
@@ -29,6 +30,31 @@ from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict
 def runs_whole_domain(ref: BlockRef) -> bool:
     """Whether the loops above provably run ``ref`` for every value of its iterators."""
     return RunsWholeDomain(ref).holds()
+
+
+def about_iterators(block: BlockRef, values: Sequence[Expr]) -> list[Expr] | None:
+    """The predicate of ``block`` in terms of other ``values`` of its iterators, since its loops are removed.
+
+    Empty when the loops cover the iterator domains exactly. None when some part uses a loop that no iterator is bound
+    to.
+    """
+    parts = conjuncts(block.node.predicate)
+    if not parts or runs_whole_domain(block):
+        return []
+    own, domains = {p.var for p in block.loops()}, known(block)
+    kept = [in_terms_of(c, block.bindings) if uses_var(c, own) else c for c in parts]
+    if any(uses_var(c, own) for c in kept):
+        return None
+    now = dict(zip(block.bindings, values))
+    return [substitute(c, now) for c in kept if not domains.can_prove(c)]
+
+
+def known(block: BlockRef) -> Analyzer:
+    """What is known in a block: the domains of its iterators."""
+    analyzer = Analyzer()
+    for iterator in block.block.iter_vars:
+        analyzer.bind(iterator.var, iterator.dom)
+    return analyzer
 
 
 def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | LoopRef) -> tuple[dict[Var, Range], bool]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...aliases import shares_memory
-from ...analysis.block_regions import region_in
+from ...analysis.block_regions import accessed_box
 from ...analysis.index import BlockRef, LoopRef, index_of
 from ...analysis.users import regions_of
 from ...annotations import DIM_ALIGN, DOUBLE_BUFFER
 from ...arith import Analyzer
-from ...arith.regions import union
-from ...buffer import Buffer, Range
+from ...buffer import Buffer
 from ...display import size_text
 from ...expr import IntImm, Var
 from ...function import PrimFunc
@@ -74,7 +73,7 @@ def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Known]) -> li
         return []
     at_once = frozenset(loop.var for loop in common if loop.node.thread in shared_axes(buffer.scope))
     if buffer not in known or known[buffer][0] != at_once or known[buffer][1] is None:
-        known[buffer] = at_once, _extents(buffer, [ref for _, ref in users], common)
+        known[buffer] = at_once, _extents(buffer, [ref for _, ref in users], common, scope)
     extents = known[buffer][1]
     if extents is None:
         return []
@@ -82,18 +81,11 @@ def _measured(scope: BlockRef, buffer: Buffer, known: dict[Buffer, Known]) -> li
     return [SharedBuffer(buffer, kernel, size, users[0][0], users[-1][0], around[-1])]
 
 
-def _extents(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef]) -> Extents | None:
+def _extents(buffer: Buffer, users: Sequence[BlockRef], common: Sequence[LoopRef], scope: BlockRef) -> Extents | None:
     """The extents of ``buffer`` once it holds only what ``users`` access in one iteration of the ``common`` loops."""
-    boxes = []
-    for ref in users:
-        inner: dict[Var, Range] = {
-            loop.var: loop.range
-            for loop in ref.loops()
-            if loop not in common or loop.node.thread in shared_axes(buffer.scope)
-        }
-        box = region_in(inner, ref, buffer, "reads", "writes")
-        boxes += [] if box is None else [box]
-    box = union(boxes)
+    host = common[-1] if common else scope
+    box = accessed_box(users, buffer, host, "reads", "writes", shared_by=shared_axes(buffer.scope))
+    assert box is not None
     analyzer = Analyzer()
     extents: list[int] = []
     for touched, whole in zip(box, buffer.shape):

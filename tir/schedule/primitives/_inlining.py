@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from math import lcm
 
+from ...analysis.dependence.domains import about_iterators, known
 from ...analysis.index import BlockRef
 from ...analysis.users import blocks_naming
 from ...arith import Analyzer
@@ -39,7 +40,6 @@ from ...stmt import Stmt
 from ...visit import free_vars, nodes_of, substitute, uses_var, walk
 from ..build import without_names
 from ..state import State
-from ._domains import about_iterators, known
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from ..primitive import primitive
 from ..staging import (
     SIDES,
     Stage,
-    accessed_box,
+    box_inside,
     cached_buffer,
     copy_block,
     position,
@@ -103,7 +103,7 @@ def plan_cache_read(
             raise _written_between(buffer, between[0], consumers[0], legal) from stage
         return stage
     cached = cached_buffer(buffer, storage_scope)
-    region = accessed_box(consumers, buffer, host, "reads")
+    region = box_inside(consumers, buffer, host, "reads")
     where = TRUE if bare else _written_where(state, earlier, buffer, host, consumers)
     stage = _reading_copy(state, scope, host, number, buffer, cached, region, consumers, where)
     if bare and not unsafe:
@@ -198,7 +198,7 @@ def _copied_when_made(
     require(isinstance(host, LoopRef), "no loop is around all of it")
     number = max(position(m, host) for m in makers) + 1
     cached = cached_buffer(buffer, storage_scope)
-    region = accessed_box(makers, buffer, host, "writes")
+    region = box_inside(makers, buffer, host, "writes")
     stage = _reading_copy(state, scope, host, number, buffer, cached, region, consumers)
     stage.require_initialized(buffer, cached)
     stage.require_current(buffer, cached)
@@ -222,7 +222,7 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     """Whether ``maker`` provably writes all of ``region`` in each execution of ``host``."""
     if maker.block.init is not None and host is not maker.scope:
         return False  # its reduction may be under way, around the host
-    made = accessed_box([maker], buffer, host, "writes")
+    made = box_inside([maker], buffer, host, "writes")
     return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host, made)
 
 
@@ -280,7 +280,7 @@ def plan_cache_write(
     early = [r for r in users if min(places) <= position(r, host) <= last]
     moved: list[BlockRef] = list(dict.fromkeys([*makers, *early, *consumers]))
     require_known_uses(moved, buffer, unsafe)
-    region = accessed_box(makers, buffer, host, "writes")
+    region = box_inside(makers, buffer, host, "writes")
     cached = cached_buffer(buffer, storage_scope)
     name = state.fresh_block_name(cached.name)
     copy = copy_block(name, cached, buffer, region, all_of(_made_where(makers, buffer, host)))

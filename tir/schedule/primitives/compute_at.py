@@ -12,28 +12,30 @@ from functools import cached_property, partial
 from typing import Any
 
 from ...aliases import memory_of
-from ...analysis.block_regions import accessed_regions
+from ...analysis.block_regions import accessed_box, accessed_regions
+from ...analysis.dependence.domains import about_iterators, known
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
-from ...arith.regions import relax
-from ...buffer import Buffer, IterVar, Range
+from ...arith.linear import linear, uncast
+from ...arith.regions import relax, union
+from ...buffer import Buffer, BufferRegion, IterVar, Range
+from ...dtype import DType
 from ...errors import attempt, first_legal, on_refusal, refusal, require
-from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
+from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
 from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
-from ...visit import accesses, substitute, uses_var
+from ...visit import accesses, free_vars, substitute, uses_var
 from ..build import insert_before
 from ..handles import Location
 from ..legality import require_same_meaning
 from ..primitive import primitive
 from ..queries import consumers_of, producers_of
-from ..state import State, label
-from ._domains import about_iterators, accessed_box, idle_conditions, known, solve_domains, with_own_conditions
+from ..state import State, label, with_own_conditions
 from ._inlining import domain_guards, reads_element, solve_iters
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
@@ -265,8 +267,8 @@ def _move_producer(
         "no consumer of block {0} is under loop {1}; its consumers are {2}",
         block, loop.node, lambda: _other_users(block, written, "reads") or "outside this function", nodes=[loop.node],
     )  # fmt: skip
-    needed = {b: accessed_box(loop, consumers, b, "reads", shared_axes(b.scope)) for b in written}
-    domains = solve_domains(block, accessed_regions(block.block)["writes"], needed)
+    needed = {b: accessed_box(consumers, b, loop, "reads", shared_by=shared_axes(b.scope)) for b in written}
+    domains = _solve_domains(block, accessed_regions(block.block)["writes"], needed)
     first = min(position_under(loop, c) for c in consumers)
     # a later one computes it for the next iteration, if at all: the dependences decide
     producers = [p for p in _producer_positions(loop, below, block) if p < first]
@@ -300,10 +302,11 @@ def _move_consumer(
     users = [position_under(loop, b) for b in below if any(r.buffer in written for r in b.block.reads)]
     latest = min((u for u in users if u >= last), default=_size(loop))
     move = _ConsumerMove(state, block, loop, producers, keep_units, (index, last, latest, unsafe))
-    if not is_const(block.node.predicate, 1) and any(idle_conditions(p, loop) for p in producers):
+    idle = partial(_idle_conditions, loop)
+    if not is_const(block.node.predicate, 1) and any(map(idle, producers)):
         # loops over all threads that write it, so that they can be bound to these; the guard stays
-        idle = {b: r for b in read if (r := accessed_box(loop, producers, b, "writes", idle=True)) is not None}
-        plan = attempt(partial(move.over, idle))
+        boxes = {b: r for b in read if (r := accessed_box(producers, b, loop, "writes", without=idle)) is not None}
+        plan = attempt(partial(move.over, boxes))
         if isinstance(plan, MovePlan):
             return plan  # otherwise it reads more than what they made
     return first_legal(move.plans(read))
@@ -324,7 +327,7 @@ class _ConsumerMove:
         """Over the box that an iteration of ``loop`` writes. Where that cannot be consumed there: each instance when the
         last element that it reads is written (sliding window), or in the loops of its only producer (tiles that do not
         divide the rows)."""
-        boxes = ((b, accessed_box(self.loop, self.producers, b, "writes")) for b in read)
+        boxes = ((b, accessed_box(self.producers, b, self.loop, "writes")) for b in read)
         made = {b: box for b, box in boxes if box is not None}
         yield partial(self.over, made)
         steps = {self.loop.var, *(p.var for p in self.loop.loops())}
@@ -335,7 +338,7 @@ class _ConsumerMove:
 
     def over(self, boxes: Mapping[Buffer, tuple[Range, ...]], steps: Collection[Var] = (), end: int = 0) -> MovePlan:
         """In loops over the instances that read elements of ``boxes``."""
-        domains = solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
+        domains = _solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
         moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
         index, last, _, _ = self.place
         behind = not steps and (index >= last or index in (-1, -2))
@@ -388,6 +391,17 @@ def _runs_when(loop: LoopRef, producer: BlockRef) -> list[Expr]:
     outer = {loop.var, *(p.var for p in loop.loops())}
     parts = conjuncts(producer.node.predicate)
     return [c for c in parts if uses_var(c, outer) and not uses_var(c, inner)]
+
+
+def _idle_conditions(loop: LoopRef, producer: BlockRef) -> list[Expr]:
+    """The conjuncts of the predicate of ``producer`` that leave threads under ``loop`` idle."""
+    inner = loops_below(producer, loop)
+    threads = {p.var for p in inner if p.node.thread}
+    written = {v for region in producer.block.writes for axis in region.region for v in free_vars(axis)}
+    where = [e for i, e in zip(producer.block.iter_vars, producer.node.iter_values) if i.var in written]
+    others = {p.var for p in inner if not p.node.thread and any(uses_var(e, p.var) for e in where)}
+    parts = conjuncts(producer.node.predicate)
+    return [c for c in parts if uses_var(c, threads) and not uses_var(c, others)]
 
 
 def _movable(state: State, block: BlockRef, loop: LoopRef) -> list[BlockRef]:
@@ -492,6 +506,61 @@ def _rebuild(
     if any(new is not old for new, old in zip(iters, inner.iter_vars)):
         inner = inner.replace(iter_vars=tuple(iters))
     return nest(loops, block.node.replace(block=inner, iter_values=tuple(values), predicate=all_of([*guards, *kept])))
+
+
+def _solve_domains(
+    block: BlockRef,
+    regions: Sequence[BufferRegion],
+    wanted: Mapping[Buffer, tuple[Range, ...] | None],
+    steps: Collection[Var] = (),
+    end: int = 0,
+) -> dict[Var, Range]:
+    """For each iterator of ``block``, the values for which its access overlaps the wanted boxes; absent: its domain.
+
+    If a box moves with ``steps``, only the access's last element (``end`` 1) or first one (0) has to be in it.
+    """
+    found: dict[Var, list[Range]] = {}
+    iters = {i.var for i in block.block.iter_vars}
+    for region in regions:
+        box = wanted.get(region.buffer)
+        if box is None:
+            continue
+        for axis, want in zip(region.region, box):
+            if steps and uses_var(want.min, steps):
+                one = const(1, axis.min.dtype)
+                axis = Range(axis.min + (axis.extent - 1) * end, one)
+            solved = _solve_axis(axis, want, iters)
+            if solved is not None:
+                found.setdefault(solved[0], []).append(solved[1])
+    return {var: _of_type(union([(r,) for r in ranges])[0], var.dtype) for var, ranges in found.items()}
+
+
+def _of_type(values: Range, dtype: DType) -> Range:
+    low, extent = (e if e.dtype is dtype else linear(e, uncast).build(dtype) for e in (values.min, values.extent))
+    return Range(low, extent)
+
+
+def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
+    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
+    parts = linear(axis.min, uncast).in_one(iters)
+    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
+        size = axis.min.b  # e // size is in a box where e is in one size times as large
+        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
+    if parts is None or not isinstance(axis.extent, IntImm):
+        return None
+    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
+    width, low = axis.extent.value, want.min - offset
+    if scale == 1 and width == 1:
+        return var, Range(low, want.extent)
+    high = want.min + want.extent - 1 - offset
+    if scale < 0:
+        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
+        zero = const(0, low.dtype)
+        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
+    analyzer = Analyzer()
+    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
+    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
+    return var, Range(first, analyzer.simplify(last - first + 1))
 
 
 def _smaller(analyzer: Analyzer, dom: Any, box: Any) -> tuple[Expr, Expr]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...aliases import memory_of, sharing
+from ...analysis.dependence.domains import known
 from ...analysis.index import BlockRef, common_host, order, top_statement, wrapped_in
 from ...analysis.reductions import Reduction, combination
 from ...analysis.users import readers, uses_pointer, writers
@@ -19,8 +20,7 @@ from ...visit import accesses, bound_inside, rewrite, substitute, uses_var
 from ..build import insert_before, with_regions
 from ..legality import require_same_meaning
 from ..primitive import primitive
-from ..state import State, blocks_with_init, scope_of
-from ._domains import known, with_own_conditions
+from ..state import State, blocks_with_init, scope_of, with_own_conditions
 from ._inlining import (
     InlinePlan,
     apply_inline,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...aliases import memory_of, sharing
 from ...analysis.contents import named
+from ...analysis.dependence.domains import known
 from ...analysis.evaluation import steering_loads
 from ...analysis.index import BlockRef, order
 from ...analysis.users import bare_writers, readers, uses_pointer, writers
@@ -20,8 +21,7 @@ from ...visit import LEAVES, accesses, is_pure, rewrite, substitute, uses_var, w
 from ..build import with_regions
 from ..legality import require_same_meaning, require_stored_in_blocks
 from ..primitive import primitive
-from ..state import State, scope_of
-from ._domains import known, with_own_conditions
+from ..state import State, scope_of, with_own_conditions
 from ._inlining import (
     InlinePlan,
     apply_inline,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...analysis.block_regions import accessed_box
 from ...analysis.evaluation import as_total
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import regions_of
@@ -20,7 +21,6 @@ from ...visit import has_load, substitute, uses_var
 from ..build import with_body
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above
-from ._domains import accessed_box
 
 CACHE_LINE = 64  # bytes
 
@@ -69,7 +69,7 @@ def _check_prefetch(
     require(loop.node.kind != VECTORIZED,
             "the iterations of loop {0} are one instruction", loop.node, legal="prefetch at a loop around it")  # fmt: skip
     readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
-    box = accessed_box(loop, readers, buffer, "reads")
+    box = accessed_box(readers, buffer, loop, "reads")
     assert box is not None  # ``block`` is one of the readers
     require(any(uses_var(r, loop.var) for r in box),
             "each iteration of loop {0} reads the same of {1}",

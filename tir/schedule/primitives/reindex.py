@@ -28,7 +28,7 @@ from ..primitive import primitive
 from ..staging import (
     Indices,
     Stage,
-    accessed_box,
+    box_inside,
     cached_buffer,
     cached_name,
     copy_block,
@@ -506,7 +506,7 @@ def _check_cache_inplace(
         require_none(_beside(others, block, host), rule, buffer.name, block)
         require_not_steering(buffer, [top_statement(block, host).node])
         require_stored_in_blocks(buffer, [top_statement(block, host).node])
-    box = accessed_box([block], buffer, host, "reads", "writes")
+    box = box_inside([block], buffer, host, "reads", "writes")
     cached = cached_buffer(buffer, storage_scope)
     first = state.fresh_block_name(cached.name)
     last = state.fresh_block_name(cached.name, {first})

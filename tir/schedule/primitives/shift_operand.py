@@ -17,7 +17,7 @@ from ...stmt import SERIAL, Block, BlockRealize, BufferStore, Stmt, nest, seq
 from ...visit import accesses, rewrite, substitute, uses_var
 from ..build import with_regions
 from ..primitive import primitive
-from ..staging import Stage, accessed_box, elementwise_block
+from ..staging import Stage, box_inside, elementwise_block
 from ..state import State, pick_buffer, scope_of
 from .pad_einsum import own_nest
 
@@ -181,7 +181,7 @@ class _Shift:
     def copied(self, name: str) -> Stmt:
         """The operand with half of its range added or taken off."""
         source, wide = self.source, self.own.dtype
-        box = accessed_box([self.block], source, scope_of(self.state, self.block), "reads")
+        box = box_inside([self.block], source, scope_of(self.state, self.block), "reads")
         by = const(self.half, wide)
 
         def moved(point: tuple[Var, ...]) -> Stmt:

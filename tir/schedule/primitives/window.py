@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.block_regions import accessed_box
 from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import reads_own_writes, regions_of
@@ -19,7 +20,6 @@ from ..legality import require_legal, require_not_steering
 from ..primitive import primitive
 from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses
 from ..state import State, pick_buffer, require_above, scope_of
-from ._domains import accessed_box
 from .compute_at import position_under
 
 
@@ -150,7 +150,7 @@ def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list
 
 def _window(loop: LoopRef, users: Sequence[BlockRef], buffer: Buffer, side: str) -> tuple[Range, ...]:
     """The box that ``users`` access in one iteration of ``loop``, clipped to the buffer."""
-    box = accessed_box(loop, users, buffer, side)
+    box = accessed_box(users, buffer, loop, side)
     assert box is not None
     analyzer = loop.analyzer()
     return tuple(_inside(analyzer, axis, size) for axis, size in zip(box, buffer.shape))
