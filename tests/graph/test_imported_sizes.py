@@ -117,6 +117,9 @@ def test_inputs_whose_names_differ_do_not_broadcast_until_they_are_given_one():
         ([("Slice", "x s e", "y", {})], {"s": ints(1), "e": ints(2**31 - 1)}, lambda x: x[1:]),
         ([("Slice", "x s e", "y", {})], {"s": ints(0), "e": ints(-1)}, lambda x: x[:-1]),
         ([("Slice", "x s e", "y", {})], {"s": ints(-2), "e": ints(2**40)}, lambda x: x[-2:]),
+        ([("Slice", "x s e a t", "y", {})], {"s": ints(0), "e": ints(2**40), "a": ints(0), "t": ints(2)}, lambda x: x[::2]),
+        ([("Slice", "x s e a t", "y", {})], {"s": ints(1), "e": ints(-1), "a": ints(0), "t": ints(2)}, lambda x: x[1:-1:2]),
+        ([("Slice", "x s e a t", "y", {})], {"s": ints(-1), "e": ints(-(2**40)), "a": ints(0), "t": ints(-1)}, lambda x: x[::-1]),
         ([("Gather", "x i", "y", {})], {"i": np.int64(-1)}, lambda x: x[-1]),
         ([("Gather", "x i", "y", {})], {"i": ints(1, -1)}, lambda x: x[[1, -1]]),
         ([("Flatten", "x", "y", {"axis": 2})], {}, lambda x: x.reshape(-1, 1)),
@@ -192,7 +195,7 @@ def test_images_whose_new_size_or_places_depend_on_values_are_refused(scales, wh
 @pytest.mark.parametrize(
     ("nodes", "constants", "why"),
     [
-        ([("Slice", "x s e a t", "y", {})], {"s": ints(0), "e": ints(2**40), "a": ints(0), "t": ints(2)}, "steps of 2 along an axis of n"),
+        ([("Slice", "x s e a t", "y", {})], {"s": ints(5), "e": ints(0), "a": ints(0), "t": ints(-2)}, "steps of -2 along an axis of n"),
         ([("Reshape", "x s", "y", {})], {"s": ints(3, -1)}, "known only when the model runs"),
         ([("Expand", "x s", "y", {})], {"s": ints(3, 4)}, "do not broadcast"),
     ],

@@ -158,10 +158,15 @@ def sized(e: Any) -> Extent:
     """The size that an expression of symbols is.
 
     >>> n = symbol("n").expr
-    >>> sized((n * 4 + 2) // 2), sized(n // n)
-    (n * 2 + 1, 1)
+    >>> sized((n * 4 + 2) // 2), sized(n // n), sized(max_((n + 1) // 2, 0))
+    (n * 2 + 1, 1, (n + 1) // 2)
     """
-    return e if isinstance(e, Size) else _made(linear(simple(e), uncast)) if isinstance(e, Expr) else int(e)
+    if not isinstance(e, Expr):
+        return e if isinstance(e, Size) else int(e)
+    e = simple(e)
+    if isinstance(e, Max) and isinstance(is_first := simple(GE(e.a, e.b)), IntImm):
+        e = e.a if is_first.value else e.b
+    return _made(linear(e, uncast))
 
 
 def parsed(text: str) -> Extent:

@@ -13,7 +13,7 @@ from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
 from ..graph.passes import evaluate
-from ..graph.sizes import Extent, Size, is_fixed, least
+from ..graph.sizes import Extent, Size, is_fixed, least, most
 from ..ops import registry
 from ..ops.promotion import wide
 
@@ -216,13 +216,21 @@ class Making:
             axis = axis_of(given, len(x.shape))
             extent = x.shape[axis]
             if isinstance(extent, Size) or not is_fixed(each.start or 0, each.stop or 0):
-                if each.step not in (None, 1):
-                    raise Unsupported(f"steps of {each.step} along an axis of {extent} elements")
-                stop = _place(each.stop, extent, extent)
+                stride = each.step or 1
+                if stride == -1 and _place(each.start, 0, -1) == -1 and (each.stop is None or -each.stop >= _ALL):
+                    x = self.op("flip", x, axis)
+                    continue
+                if stride < 0:
+                    raise Unsupported(f"steps of {stride} along an axis of {extent} elements")
+                first, last = _place(each.start, extent, 0), _place(each.stop, extent, extent)
                 if isinstance(each.stop, int) and each.stop >= 0:
-                    stop = least(stop, extent, self.builder.limits)
-                ends = _place(each.start, extent, 0), stop
-                inside += [(axis, *ends)] if ends != (0, extent) else []
+                    last = least(last, extent, self.builder.limits)
+                if stride > 1:
+                    count = most((last - first + stride - 1) // stride, 0)
+                    places = self.op("multiply", self.op("arange", 0, count, 1, "int64"), stride)
+                    x = self.op("take", x, self.op("add", places, first), axis)
+                elif (first, last) != (0, extent):
+                    inside.append((axis, first, last))
                 continue
             first, last, stride = each.indices(extent)
             if (first, last, stride) != (0, extent, 1):
