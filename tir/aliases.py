@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from .buffer import Buffer, MatchBufferRegion
 from .errors import ScheduleError, require
-from .expr import BufferLoad, Call, Expr, Var
+from .expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
 from .function import PrimFunc
 from .node import Memo, frozendict
 from .op import effect_of
@@ -57,6 +57,38 @@ def source_of(buffer: Buffer, views: Views) -> Buffer:
     while shares_memory(buffer, views):
         buffer = views[buffer.data].source.buffer
     return buffer
+
+
+def in_source(
+    match: MatchBufferRegion, view: Buffer, indices: Sequence[Any] | None, known: Any = lambda e: e
+) -> list[Any]:
+    """The elements of the source that ``indices`` of the ``view`` refer to: the entire region if the view's axes are
+    not the region's last ones. ``known`` gives the region's expressions in the effect's terms."""
+    region = [(known(r.min), known(r.extent)) for r in match.source.region]
+    lead = len(region) - view.ndim
+    if indices is None or lead < 0 or len(indices) != view.ndim:
+        return region
+    if not all(_same_size(size, extent) for size, (_, extent) in zip(view.shape, region[lead:])):
+        return region
+    if not all(is_const(extent, 1) for _, extent in region[:lead]):
+        return region
+    moved = [_moved(index, low) for index, (low, _) in zip(indices, region[lead:])]
+    return [*(low for low, _ in region[:lead]), *moved]
+
+
+def _same_size(a: Expr, b: Expr) -> bool:
+    return a is b or (isinstance(a, IntImm) and isinstance(b, IntImm) and a.value == b.value)
+
+
+def _moved(index: Any, by: Expr) -> Any:
+    if is_const(by, 0):
+        return index
+    if isinstance(index, tuple):
+        low, extent = index
+        return (by + low, extent)
+    if isinstance(index, Ramp):
+        return index.replace(base=by + index.base)
+    return by + index
 
 
 def with_views(pointers: frozenset[Var], views: Views) -> frozenset[Var]:

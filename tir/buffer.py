@@ -9,7 +9,7 @@ from typing import Any
 
 from .checked import checked
 from .dtype import HANDLE, DType
-from .expr import BufferLoad, Expr, IntImm, Var, as_expr, cast, const
+from .expr import BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
 from .node import Node, node, set_field
 
 # where buffers live; what follows a dot may be the hardware's own (``global.vtcm``)
@@ -280,3 +280,18 @@ class IterVar(Node):
     @property
     def dtype(self) -> DType:
         return self.var.dtype
+
+
+def as_rows(buffer: Buffer, indices: list[Any]) -> list[Any] | None:
+    """``indices``, with a vector that continues from the end of a row into the next as a box of complete rows; None
+    (any element) if it is not of that form."""
+    last = indices[-1] if indices else None
+    if not isinstance(last, Ramp) or len(indices) < 2 or len(indices) != buffer.ndim:
+        return indices
+    row = buffer.shape[-1]
+    if not isinstance(row, IntImm) or not is_const(last.stride, 1) or last.lanes <= row.value:
+        return indices
+    above = indices[-2]
+    if last.lanes % row.value or not is_const(last.base, 0) or isinstance(above, tuple) or above.dtype.lanes > 1:
+        return None
+    return [*indices[:-2], (above, const(last.lanes // row.value, above.dtype)), (last.base, row)]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from operator import is_not
 from typing import Any
 
-from ..aliases import Memory, Views, memory_of, shares_memory, sharing, source_of, views_in
-from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, decl_buffer
+from ..aliases import Memory, Views, in_source, memory_of, shares_memory, sharing, source_of, views_in
+from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, as_rows, decl_buffer
 from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const, one
 from ..node import Node, cached_property, changed, once, record
 from ..op import OPS, effect_of
@@ -33,7 +33,6 @@ from ..stmt import (
 )
 from ..visit import LEAVES, has_load, substitute, uses_var
 from .evaluation import evaluated_before_body, evaluated_parts, is_steered, places_of_views, starts
-from .indexed_elements import in_source, rows
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
@@ -565,7 +564,9 @@ class _Walker:
     def _effect(
         self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
     ) -> Effect:
-        made = None if indices is None else rows(buffer, [*map(self._index, indices)] if self.lets else list(indices))
+        made = (
+            None if indices is None else as_rows(buffer, [*map(self._index, indices)] if self.lets else list(indices))
+        )
         while self.views and shares_memory(buffer, self.views):
             match = self.views[buffer.data]
             made = in_source(match, buffer, made, self.known)

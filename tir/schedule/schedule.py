@@ -16,7 +16,6 @@ from .. import extension
 from ..aliases import in_own_memory, same_nodes, with_one_memory, with_own_memory, with_plain_pointers
 from ..analysis.index import BlockRef, LoopRef, index_of, node_of
 from ..analysis.private_clause import infer_private, without_stale_clauses
-from ..analysis.users import with_one_name, with_own_places
 from ..equal import structural_equal
 from ..errors import InternalError, ScheduleError, attempt, on_refusal
 from ..function import IRModule, PrimFunc
@@ -34,12 +33,12 @@ from .executed import EXECUTED
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .invariants import Delta, Keeps, Kept, check_step
 from .offers import places
+from .prepared import with_all_accesses_declared, with_one_name, with_own_places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lookup, request_text, run
 from .signatures import public_signature
 from .snapshots import Snapshots
 from .state import State
 from .trace import Entry
-from .undeclared import with_all_accesses_declared
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")

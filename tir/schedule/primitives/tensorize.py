@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.users import require_one_name
 from ...arith import Analyzer
 from ...arith.linear import is_index
 from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
@@ -21,6 +20,7 @@ from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import nodes_of, refresh, rewrite, substitute, walk
 from ..index_types import same_size, with_narrow_indices
+from ..prepared import require_one_name
 from ..primitive import primitive
 from ..state import State
 from .blockize import check_blockize

@@ -1,18 +1,76 @@
-"""Accesses that a block does not declare: found, and declared."""
+"""What a program is to be before it is scheduled: each part at one place, its memory by one name, all accesses declared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..aliases import memory_of, sharing
+from ..aliases import memory_of, shares_memory, sharing, source_of, views_in
 from ..analysis.block_regions import block_access_region
+from ..analysis.contents import contents, has_blocks, with_memory
 from ..analysis.effects import READ, WRITE, effects
 from ..buffer import Buffer
+from ..errors import require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
-from ..stmt import Block
+from ..stmt import Block, BlockRealize, For
 from ..visit import rewrite, statements, with_recursion_limit
+
+
+def with_own_places(func: PrimFunc) -> PrimFunc:
+    """``func``. Raises ``ScheduleError`` if a loop, block, iterator or buffer of a block is defined at two places, as in a
+    program made by hand from one statement used twice."""
+    seen: set[Any] = set()
+    for n in contents(func.body):
+        if type(n) is For:
+            defined: tuple[Any, ...] = (n.loop_var,)
+        else:
+            views = (m.buffer for m in n.block.match_buffers)
+            defined = (n.block, *(i.var for i in n.block.iter_vars), *n.block.alloc_buffers, *views)
+        for one in defined:
+            require(
+                one not in seen,
+                "`{0}` is defined at two places, of which a step could not change one alone",
+                one.name,
+                func=func,
+                nodes=[n],
+                legal="the program after tir.transform.convert_ssa, in which each place has definitions of its own",
+            )
+        seen.update(defined)
+    return func
+
+
+def with_one_name(func: PrimFunc) -> PrimFunc:
+    """``func``, in whose blocks of blocks all memory has one name: pointers distinguish memory there. Raises
+    ``ScheduleError`` with a block that writes memory of which it uses a view, and another view or the source."""
+    for realize in with_memory(func.body):
+        require_one_name(realize)
+    return func
+
+
+def require_one_name(realize: BlockRealize) -> None:
+    """As :func:`with_one_name`, for one block. One without blocks inside is a unit, of which the names do not matter, and an init
+    comes before the body, whatever is done to either."""
+    block = realize.block
+    if not block.match_buffers or not has_blocks(block):
+        return
+    views = views_in([block])
+    for part in (block.init, block.body):
+        used, names = [] if part is None else list(effects(part)), dict[Var, Buffer]()
+        written = memory_of(source_of(e.buffer, views) for e in used if e.write)
+        for effect in used:
+            source = source_of(effect.buffer, views)
+            other = names.setdefault(source.data, effect.buffer)
+            require(
+                not shares_memory(source, written) or shares_memory(other, effect.buffer),
+                "block {0} writes the memory of {1}, and uses it by two names, {2} and {3}",
+                realize,
+                source.name,
+                other.name,
+                effect.buffer.name,
+                nodes=[realize],
+                legal=f"{source.name} itself at all places",
+            )
 
 
 @with_recursion_limit
