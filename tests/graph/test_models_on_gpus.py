@@ -96,7 +96,7 @@ LOOP = "        for i in range(4):\n            A[i] += 1\n"
         (f'    @T.prim_func\n    def f(A: T.Buffer((4,), "int32")):\n{LOOP}', "M.f(A.data, 1)", "has 2 arguments; it takes 1"),
         (f'    @T.prim_func\n    def f(A: T.Buffer((4,), "int32")):\n{LOOP}', 'T.call_global("g", A.data)', "calls `g`, which is no function"),
         (f'    @T.prim_func\n    def f(a: T.handle):\n        n = T.int32()\n        A = T.match_buffer(a, (n,), "int32")\n{LOOP}', "M.f(A.data)", "the size n is read off an array"),
-        ('    @T.prim_func\n    def f(n: T.int32) -> T.int32:\n        T.ret(n + 1)\n', "M.f(1)", "gives a value"),
+        ('    @T.prim_func\n    def f(n: T.int32) -> T.int32:\n        for i in range(n):\n            if i * i > n:\n                T.ret(i)\n        T.ret(n)\n', "M.f(1)", "gives a value"),
         ("", "M.main(A.data)", "main calls itself"),
         ('    @T.prim_func\n    def f(A: T.Buffer((4,), "int32")):\n        if A[0] > 1:\n            for i in T.thread_binding(4, thread="threadIdx.x"):\n                A[i] += 1\n', "M.f(A.data)", "reads or writes `A` outside of kernels"),
     ],

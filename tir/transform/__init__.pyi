@@ -17,6 +17,7 @@ from .inject_double_buffer import inject_double_buffer as inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy as inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline as inject_software_pipeline
 from .inject_virtual_thread import inject_virtual_thread as inject_virtual_thread
+from .inline_functions import inline_functions as inline_functions
 from .legalize_vector_width import legalize_vector_width as legalize_vector_width
 from .loop_partition import loop_partition as loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction as lower_cross_thread_reduction

@@ -30,6 +30,7 @@ from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
 from .inject_software_pipeline import inject_software_pipeline
 from .inject_virtual_thread import inject_virtual_thread
+from .inline_functions import inline_functions
 from .legalize_vector_width import legalize_vector_width
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
@@ -108,6 +109,7 @@ def gpu_pipeline(target: Any = "cuda") -> list[Any]:
     """
     where = Target.of(target)
     passes: list[Any] = [
+        inline_functions,
         default_thread_binding,
         canonicalize_loop.configured(kinds=(THREAD_BINDING,)),
         check_thread_memory,
@@ -150,7 +152,7 @@ def passes_for(target: Any) -> Iterable[Any]:
     """The passes for a target, in order: those of its kind, which a package outside may have added.
 
     >>> list(passes_for("cuda"))[0].name
-    'default_thread_binding'
+    'inline_functions'
     """
     where = Target.of(target)
     added = added_kind(where.kind)
