@@ -155,6 +155,16 @@ def test_the_last_of_any_number_of_rows_are_summed_in_registers():
         np.testing.assert_allclose(found, x.astype("float64") @ weights, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("columns", "high"), [(96, 6), (768, 8)])
+def test_panels_from_beyond_the_cache_are_read_by_as_many_of_any_number_of_rows_as_can_be(columns: int, high: int):
+    """Nine rows by three vectors of sixteen would need more lines of one set of the L1 cache than it holds; six by four read less often from L1."""
+    a, b = P((te.var("n"), 1024), name="a"), P((1024, columns), name="b")
+    func = te.create_prim_func([a, b, ops.matmul(a, b)]).with_attr("tir.constant", ["b"])
+    sch = tir.tune.default(func, "llvm -num-cores=1 -mcpu=x86-64-v4 -vector_width=512 -l2_bytes=1048576")
+    row = next(loop for loop in sch.get_loops("matmul_update") if sch.get(loop).loop_var.name == "i0_1")
+    assert sch.get(row).extent == high
+
+
 def test_many_sizes_have_one_short_version():
     found = next(n for n in walk(tir.tune.default(symbolic(product), TARGET).func.body) if isinstance(n, IfThenElse))
     assert isinstance(found.condition, Or) and str(found.condition).count(f"< {LONG}") == 3

@@ -12,6 +12,8 @@ from itertools import takewhile
 from math import gcd, prod
 from typing import Any
 
+import numpy as np
+
 from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
@@ -448,3 +450,20 @@ def tile_cost(rows: Sequence[tuple[int, int]], columns: int, vectors: int, lanes
     latency = max(0.0, 2 * LATENCY / (high * vectors) - 1)
     tails = sum(size % tile > 0 for size, tile in rows) + (columns % (vectors * lanes) > 0)
     return padded * (1 + 0.25 * max(0.0, loads - 0.4) + 0.03 * stream + latency + 0.01 * tails)
+
+
+def any_rows_cost(usual: int, strips: Sequence[float], asked: float, reading: Sequence[float]) -> float:
+    """The cost of any number of rows in strips, of which one of n rows takes ``strips[n - 1]``, and ``asked`` more for each if it is not full:
+    the geometric mean for all numbers to four times the ``usual`` one, of which each order of magnitude is as likely as another. The first
+    strip, and the others, take at least as long as ``reading`` the panels.
+
+    >>> low, high = ([float(n) for n in range(1, 1 + most)] for most in (6, 8))
+    >>> any_rows_cost(256, low, 0.3, (12.8, 2.7)) > any_rows_cost(256, high, 0.3, (12.8, 2.7))
+    True
+    """
+    first, again = reading
+    each = [0.0, *(max(again, t + n * asked) for n, t in enumerate(strips[:-1], 1)), max(again, strips[-1])]
+    of, numbers = np.array(each), np.arange(1, 4 * usual)
+    full, rest = np.divmod(numbers, len(strips))
+    waits = np.maximum(0, first - of[np.minimum(numbers, len(strips))])
+    return float(np.exp(np.average(np.log(full * of[-1] + of[rest] + waits), weights=1 / numbers)))

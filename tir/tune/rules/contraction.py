@@ -22,7 +22,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
-from ..core import CLOSE, tile_cost
+from ..core import CLOSE, any_rows_cost, tile_cost
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..turning import turn_panels
@@ -124,6 +124,13 @@ class Contraction:
         """Whether panels are packed once, and not at each call."""
         return self.is_packable and not self.nest.in_time and self.panel.buffer in self.nest.constants
 
+    def reading(self, env: Env) -> tuple[float, float]:
+        """How many multiply-adds take as long as reading a number of the panels, the first time and again. What is not packed at each call
+        comes from beyond the L2 cache if it does not fit."""
+        size, rates = self.element * volume(self.terms) * self.lane.size, env.machine.bandwidth
+        far = size > env.machine.sizes["L2"] and (self.is_constant or not self.is_packable)
+        return 2 * env.machine.peak / rates["L3" if far else "L2"], 2 * env.machine.peak / rates["L2"]
+
     def has_conflicts(self, wide: int, high: int) -> bool:
         """Whether the lines of ``wide`` rows along the last axis of rows, and ``high`` along the one before, fall into fewer
         sets of the L1 cache than can hold them: each would push out others that are still read."""
@@ -194,9 +201,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     lanes = env.lanes(found.nest.stores[0].buffer.dtype.bits)
     if found.lane.size * 2 < lanes:
         return []
-    if (
-        found.lane.size * 2 <= lanes or not found.is_packable
-    ):  # half of a padded vector would be empty, or none can be padded
+    if found.lane.size * 2 <= lanes or not found.is_packable:  # half of a padded vector would be empty, or none can be
         lanes = min(lanes, found.lane.size)
     counts = [n for n in (1, 2, 3, 4) if (n - 1) * lanes < found.lane.size]
     if found.is_of_digits and found.lane.size % lanes:
@@ -232,15 +237,21 @@ class Tiling:
         ]
         partly = found.lane.extent is None  # then half of the last panel is empty, as likely as not
         columns = found.lane.size + (vectors * lanes // 2 if partly else 0)
+        padded = -(-columns // (vectors * lanes)) * vectors * lanes
+        reading = tuple(padded * n for n in found.reading(env))
 
-        def cost(high: int, wide: int) -> float:
-            """Of what is left of a symbolic number of rows, which a lower tile sums, any number is as likely as another."""
+        def strip(wide: int, high: int, size: int) -> float:
+            conflict = CONFLICT if found.has_conflicts(wide, high) else 1.0
+            return tile_cost([(size, wide), (above, high)], columns, vectors, lanes) * conflict
+
+        def cost(wide: int, high: int) -> float:
+            """Of a symbolic number of rows, the last ask in each step whether they are there, which takes as long as a multiply-add."""
             if all(a.extent is not None for a in found.rows[-1:]):
-                return tile_cost([(row, wide), (above, high)], columns, vectors, lanes)
-            full, *rests = (tile_cost([(n, n), (above, high)], columns, vectors, lanes) for n in range(wide, 0, -1))
-            return full * (row - (wide - 1) / 2) / wide + sum(rests) / wide
+                return strip(wide, high, row)
+            asked = padded * -(-above // high) * high / vectors
+            return any_rows_cost(row, [strip(n, high, n) for n in range(1, wide + 1)], asked, reading)
 
-        costs = [cost(t // 64, t % 64) * (CONFLICT if found.has_conflicts(t % 64, t // 64) else 1.0) for t in tiles]
+        costs = [cost(t % 64, t // 64) for t in tiles]
         return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
 
     @property
@@ -356,10 +367,8 @@ class Tiling:
         found, name = self.found, self.found.nest.name
         if self.strides_across:
             self._transpose(sch)
-        copy, place = (
-            sch.cache_read(name, found.panel.buffer.name, "global", consumer_blocks=[name]),
-            found.panel.places[axis.var],
-        )
+        copy = sch.cache_read(name, found.panel.buffer.name, "global", consumer_blocks=[name])
+        place = found.panel.places[axis.var]
         if found.gather:
             sch.compute_inline(found.gather)
         outer, _ = sch.split(axis.loop, [None, size])
