@@ -171,6 +171,10 @@ class VectorRegisters:
         """Elements of ``bits`` bits in one register."""
         return max(1, self.bits // max(bits, 8))
 
+    def masks(self, bits: int = 32) -> bool:
+        """Whether a load of elements of ``bits`` bits can leave some out at no cost, as with AVX-512."""
+        return self.bits == 512 and self.count == 32 and bits in (32, 64)
+
 
 @functools.cache
 def vector_registers() -> VectorRegisters:

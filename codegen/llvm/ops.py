@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tir.dtype import DType
-from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, StringImm, cast
+from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, Ramp, StringImm, cast, constant
 from tir.interp.host import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
+from tir.stmt import BufferStore
 from tir.transform.host_calls import refused_argument
 from tir.visit import walk
 
@@ -23,6 +24,7 @@ from .memory import Access, from_memory, to_memory
 from .signature import slots_of
 from .text import C_SYMBOL, OWN, RUNTIME, own_name, symbol
 from .types import element_type, emulated, float_constant, memory_element, splat, value_type, vector
+from .vector_loads import is_maskable
 
 
 @expr_rule(Call)
@@ -284,11 +286,25 @@ def _if_then_else(g: Generator, e: Call) -> str:
     if lanes == 1 and isinstance(condition, Broadcast):
         condition = condition.value
     if lanes == 1 and (may_fault(g, yes) or may_fault(g, no)):
-        return g.choose(c, lambda: g.plain(yes), lambda: g.plain(no), type_)
+        if not _is_masked_term(g, yes, no):
+            return g.choose(c, lambda: g.plain(yes), lambda: g.plain(no), type_)
+        lanes = e.dtype.lanes
+        c = g.out.splat("i1", c, lanes)
     flags = vector("i1", lanes)
     a = _in_lanes(g, lambda: c, lanes, yes)
     b = _in_lanes(g, lambda: g.out.value(f"xor {flags} {c}, {splat('i1', 'true', lanes)}"), lanes, no)
     return g.out.value(f"select {flags} {c}, {type_} {a}, {type_} {b}")
+
+
+def _is_masked_term(g: Generator, yes: Expr, no: Expr) -> bool:
+    """Whether a masked instruction loads ``yes`` for what is updated in registers: a branch would end the straight code, in which terms
+    share what they load."""
+    around = g.statements[-1] if g.statements else None
+    if not isinstance(around, BufferStore) or around.buffer.data not in g.own or not isinstance(yes, BufferLoad):
+        return False
+    [index, *others] = yes.indices
+    is_run = not others and isinstance(index, Ramp) and constant(index.stride) == 1
+    return is_run and is_maskable(g, memory_element(yes.buffer.dtype), yes.dtype.lanes) and not may_fault(g, no)
 
 
 _COSTLY = (LIBM | INLINE.keys()) - INTRINSIC.keys()  # many instructions each

@@ -47,9 +47,13 @@ def part_of(g: Generator, element: str, lanes: int) -> Part | None:
     """The register that holds ``lanes`` elements, fewer than it has room for, where one masked instruction loads or stores them; LLVM's own
     code takes one instruction for each power of two. None for whole registers, and without masked instructions."""
     whole = 1 << (lanes - 1).bit_length()
-    masks = "+avx512vl" in g.out.module.features and element in ("float", "double", "i32", "i64")
-    bits = whole * (64 if element in ("double", "i64") else 32)
-    return Part(element, lanes, whole) if masks and whole > lanes > 2 and bits <= 512 else None
+    return Part(element, lanes, whole) if whole > lanes > 2 and is_maskable(g, element, whole) else None
+
+
+def is_maskable(g: Generator, element: str, lanes: int) -> bool:
+    """Whether one instruction loads those of the neighbours in a register that a mask names."""
+    bits = {"float": 32, "i32": 32, "double": 64, "i64": 64}.get(element)
+    return bits is not None and lanes * bits <= 512 and "+avx512vl" in g.out.module.features
 
 
 @dataclass(frozen=True)

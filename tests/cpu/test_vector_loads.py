@@ -264,3 +264,34 @@ def main(A: T.Buffer(({batch}, {size}), "float32"), B: T.Buffer(({batch}, {n}), 
             np.testing.assert_array_equal(b, sum(a[:, k::step][:, :n] for k in range(taps)))
             del a
         del room
+
+
+def test_a_term_that_a_condition_leaves_out_is_not_read():
+    """Where a mask leaves it out, too: pages before and after the buffer are not to be read."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
+    for i in range(8):
+        with T.allocate([16], "float32", "local") as total:
+            C = T.decl_buffer((16,), "float32", data=total)
+            C[0:16] = T.Broadcast(T.float32(1), 16)
+            for k in T.unroll(3):
+                C[0:16] = C[0:16] + T.if_then_else(i + k > 0 and i + k < 9, A[i + k - 1, 0:16], T.Broadcast(T.float32(-1), 16)) * T.Broadcast(T.float32(2), 16)
+            B[i, 0:16] = C[0:16]
+""")
+    module, page, size = tir.build(func), mmap.PAGESIZE, 8 * 16
+    with mmap.mmap(-1, 3 * page) as memory:
+        room = np.frombuffer(memory, np.float32)
+        protect = ctypes.CDLL(None).mprotect
+        protect.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
+        for first, guard in ((page // 4, 0), (page // 2 - size, 2 * page)):
+            a = room[first : first + size].reshape(8, 16)
+            a[:] = np.arange(size).reshape(8, 16) % 7
+            b = np.zeros((8, 16), "float32")
+            assert protect(room.ctypes.data + guard, page, 0) == 0
+            module(a, b)
+            assert protect(room.ctypes.data + guard, page, 3) == 0
+            rows = np.pad(a, ((1, 1), (0, 0)), constant_values=-1)
+            np.testing.assert_array_equal(b, 1 + 2 * (rows[:-2] + rows[1:-1] + rows[2:]))
+            del a
+        del room

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from ...arith.selections import choice_parts
+from ...expr import BufferLoad
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
-from ...visit import uses_var
+from ...visit import uses_var, walk
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
@@ -134,7 +136,7 @@ class _Tile:
         for loop in (*tile, middle):
             made.unroll(loop)
         made.vectorize(lane)
-        without_borders(made, nest, nest.spatial)
+        without_borders(made, nest, [a for a in nest.spatial if a is not column or not self._is_masked])
         init = made.decompose_reduction(nest.name, window[0])
         *others, last = _inside(made, init.name, place)
         made.vectorize(last)
@@ -145,6 +147,14 @@ class _Tile:
                 made.unroll(loop)
         in_strips(made, nest, stages, strips or [*around, place], env)
         return made
+
+    @property
+    def _is_masked(self) -> bool:
+        """Whether what lies beyond the ends of columns is left out by masks, at no cost: the code has a tile once then, not three times."""
+        asked, parts = asked_of(self.nest), map(choice_parts, walk(self.nest.block.body))
+        loads = [part[1] for part in parts if part is not None]
+        is_known = len(asked) == len(loads) and not any(uses_var(c, self.along.var) for c in asked)
+        return is_known and all(isinstance(e, BufferLoad) and self.env.vectors.masks(e.dtype.bits) for e in loads)
 
     def _chosen(self, sch: Schedule) -> tuple[int, int]:
         """The columns and vectors of a tile, a choice: the fewest instructions for all tiles."""
