@@ -132,7 +132,7 @@ def _truncating(g: Generator, e: Any) -> str:
     if e.dtype.is_float:
         if isinstance(e, Mod):
             return g.expr(Call("fmod", (e.a, e.b), e.dtype))
-        return float_op(g, "fdiv", g.expr(e.a), g.expr(e.b), e.dtype)
+        return float_op(g, "fdiv", _dividend(g, e), g.expr(e.b), e.dtype)
     a, b, minus_one = _divisor(g, e)
     if e in g.invariant:
         return g.invariant[e]
@@ -140,6 +140,15 @@ def _truncating(g: Generator, e: Any) -> str:
         return _by_reciprocal(g, e, a, b, isinstance(e, Div))
     q, r = _quotient(g, e, a, b, minus_one)
     return q if isinstance(e, Div) else r
+
+
+def _dividend(g: Generator, e: Any) -> str:
+    """What a float is divided from: zero in inactive lanes. What memory of its own has there may be anything, and dividing numbers that are
+    almost zero takes a hundred cycles."""
+    a, lanes, type_ = g.expr(e.a), e.dtype.lanes, value_type(e.dtype)
+    if g.mask is None or lanes != g.mask_lanes:
+        return a
+    return g.out.value(f"select {vector('i1', lanes)} {g.mask}, {type_} {a}, {type_} zeroinitializer")
 
 
 def _has_reciprocal(g: Generator, e: Any) -> bool:
