@@ -360,3 +360,18 @@ def test_what_changes_in_place_is_new_where_nothing_else_reads_it(function, is_a
     for ours, theirs in zip(*((each,) if not isinstance(each, tuple) else each for each in (made, expected))):
         close(ours, theirs)
     assert bool(decomposed) != is_alone
+
+
+def test_parts_of_an_open_length_are_replaced():
+    def function(m, x):
+        x = x.clone()
+        x[:, 1:3] = 0.5
+        x[:, :-1, 0] = x[:, 1:, 1]
+        x[:, -1] = 2.0
+        return x
+
+    program = exported(function, torch.rand(2, 5, 3), dynamic=(({1: torch.export.Dim("n", min=4)},),))
+    model = tir.compile(program, "interpreter")
+    for length in (4, 7):
+        x = torch.rand(2, length, 3)
+        np.testing.assert_allclose(model(x), program.module()(x), rtol=1e-5)

@@ -63,7 +63,7 @@ def axis_of(axis: int, rank: int) -> int:
 _ALL = (1 << 31) - 1  # from here on the end of a slice stands for that of the axis
 
 
-def _place(given: Any, extent: Extent, default: Extent) -> Extent:
+def place_of(given: Any, extent: Extent, default: Extent) -> Extent:
     """The begin or the end of a slice, counted from the front."""
     if given is None or (isinstance(given, int) and given >= _ALL):
         return default
@@ -217,12 +217,12 @@ class Making:
             extent = x.shape[axis]
             if isinstance(extent, Size) or not is_fixed(each.start or 0, each.stop or 0):
                 stride = each.step or 1
-                if stride == -1 and _place(each.start, 0, -1) == -1 and (each.stop is None or -each.stop >= _ALL):
+                if stride == -1 and place_of(each.start, 0, -1) == -1 and (each.stop is None or -each.stop >= _ALL):
                     x = self.op("flip", x, axis)
                     continue
                 if stride < 0:
                     raise Unsupported(f"steps of {stride} along an axis of {extent} elements")
-                first, last = _place(each.start, extent, 0), _place(each.stop, extent, extent)
+                first, last = place_of(each.start, extent, 0), place_of(each.stop, extent, extent)
                 if isinstance(each.stop, int) and each.stop >= 0:
                     last = least(last, extent, self.builder.limits)
                 if stride > 1:

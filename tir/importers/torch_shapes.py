@@ -10,9 +10,9 @@ import numpy as np
 
 from ..dtype import DType
 from ..graph import Value
-from ..graph.sizes import is_fixed
+from ..graph.sizes import Extent, Size, is_fixed
 from ..ops.promotion import wide
-from .making import Unsupported, axis_of
+from .making import Unsupported, axis_of, place_of
 from .torch_table import Call, NotMade, Number, real_row, rounded_once, row
 
 
@@ -191,18 +191,28 @@ def _select(c: Call, x: Value, dim: int, index: int) -> Any:
 
 @row("slice_scatter")
 def _slice_scatter(
-    c: Call, x: Value, src: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    c: Call, x: Value, src: Value, dim: int = 0, start: Extent | None = None, end: Extent | None = None, step: int = 1
 ) -> Any:
     axis = axis_of(dim, len(x.shape))
-    first, last, stride = slice(start, end, step).indices(x.shape[axis])
-    return c.op("slice_scatter", x, c.tensor(src, x.dtype), first, max(first, last), stride, axis)
+    extent, src = x.shape[axis], c.tensor(src, x.dtype)
+    if isinstance(extent, int) and not isinstance(start, Size) and not isinstance(end, Size):
+        first, last, stride = slice(start, end, step).indices(extent)
+        return c.op("slice_scatter", x, src, first, max(first, last), stride, axis)
+    if step != 1:
+        raise Unsupported(f"steps of {step} along an axis of {extent} elements")
+    first, last = place_of(start, extent, 0), place_of(end, extent, extent)
+    place = c.op("arange", 0, extent, 1, "int64")
+    behind = c.op("subtract", place, first)
+    own = c.op("minimum", c.op("maximum", behind, 0), src.shape[axis] - 1)
+    is_inside = c.op("logical_and", c.op("greater_equal", behind, 0), c.op("less", place, last))
+    is_inside = c.shaped(is_inside, (extent, *[1] * (len(x.shape) - axis - 1)))
+    return c.op("where", is_inside, c.op("take", src, own, axis), x)
 
 
 @row("select_scatter")
 def _select_scatter(c: Call, x: Value, src: Value, dim: int, index: int) -> Any:
     axis = axis_of(dim, len(x.shape))
-    at = axis_of(index, x.shape[axis])
-    return c.op("slice_scatter", x, _unsqueeze(c, c.tensor(src, x.dtype), axis), at, at + 1, 1, axis)
+    return _slice_scatter(c, x, _unsqueeze(c, src, axis), axis, index, index + 1 or None)
 
 
 @row("flip")
