@@ -255,3 +255,14 @@ def test_what_is_in_one_loop_is_divided_and_multiplied_at_once():
             apart.split(apart.get_loops("power")[0], [None, 16])
         one.vectorize(one.get_loops("power")[-1])
     assert core(sch, Env.of(FIXED.format(1))) < core(apart, Env.of(FIXED.format(1))) / 1.5
+
+
+def test_what_lies_in_two_lines_of_a_cache_is_loaded_twice():
+    def taps(apart: int) -> float:
+        x = te.placeholder((1024,), name="x")
+        far = te.compute((256,), lambda i: x[i] + x[i + apart] + x[i + 2 * apart] + x[i + 3 * apart], name="y")
+        sch = tir.Schedule(te.create_prim_func([x, far]))
+        sch.vectorize(sch.split(sch.get_loops("y")[0], [None, 16])[1])
+        return predict(sch, Env.of(FIXED.format(1))).terms["core"]  # type: ignore[union-attr]
+
+    assert taps(15) > 1.5 * taps(16)

@@ -21,7 +21,8 @@ COLOURS["compute"] = "#54a24b"
 @dataclass(frozen=True)
 class Machine:
     """The limits of one core: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a
-    second; ``latency`` is the seconds until the result of a multiply-add can be used.
+    second; ``latency`` is the seconds until the result of a multiply-add can be used, ``gather`` those that
+    an element of a gathered vector takes.
 
     ``bandwidth`` has the rates of L1, L2, L3 and memory.
     """
@@ -30,6 +31,7 @@ class Machine:
     peak: float
     bandwidth: Mapping[str, float]
     latency: float = 4 / 3e9
+    gather: float = 0.5 / 3e9
 
     @staticmethod
     def of(target: Any = None) -> Machine:

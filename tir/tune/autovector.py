@@ -16,7 +16,7 @@ from ..arith.linear import key
 from ..buffer import Buffer
 from ..expr import Add, BufferLoad, Call, Cast, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Sub, Var
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
-from ..visit import has_load, rewrite, statements, substitute, uses_var, walk
+from ..visit import rewrite, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual
 
 STRAIGHT = 300  # instructions of a loop that becomes straight code
@@ -172,9 +172,6 @@ def _access(item: BufferStore | BufferLoad) -> Access:
 def _is_free(store: BufferStore, var: Var, inside: Sequence[BufferStore], group: int) -> bool:
     """Whether the iterations of a loop of ``var`` store neighbours that none of them reads elsewhere, or update one integer."""
     step = _access(store).stride(var)
-    indices = [i for n in walk(store) if isinstance(n, (BufferLoad, BufferStore)) for i in n.indices]
-    if any(has_load(i) and uses_var(i, var) for i in indices):
-        return False
     if any(isinstance(n, (FloorDiv, FloorMod)) for n in walk(store)) and any(
         isinstance(n, Call) and n.op == "if_then_else" for n in walk(store.value)
     ):

@@ -61,7 +61,8 @@ class _Around:
     passes: float = 1.0
     block: str = ""
     compiled: Compiled | None = None
-    gather: float = GATHER
+    own: bool = False  # vectors that LLVM makes of loops
+    gather: float = 1.0  # loads that take as long as gathering an element
     parts: int = 1  # in which a core does an operation on a full vector
 
     @property
@@ -91,7 +92,7 @@ class _Around:
         """An iteration that is far from the borders and diagonals of arrays, the first of straight code and vectors."""
         whole = {x.loop_var: _extent(x) for x in self.loops if x.kind in (SERIAL, PARALLEL)}
         first = {x.loop_var: 0 for x in self.loops}
-        return first | {v: (size // 2 + n) % size for n, (v, size) in enumerate(whole.items()) if size}
+        return first | {v: size // 2 + n % max(1, size // 4) for n, (v, size) in enumerate(whole.items())}
 
     def count(self, *kinds: str) -> int:
         return prod(_extent(loop) for loop in self.loops if loop.kind in kinds)
@@ -134,7 +135,8 @@ def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, 
     rate = LATENCY / machine.latency  # cycles a second
     parts = max(1, round(PORTS * 2 * env.lanes(32) * rate / machine.peak))
     body = _in_place(func.body)
-    found = list(_stores(body, _Around(compiled=Compiled.of(body), parts=parts)))
+    gather = max(1.0, PORTS * machine.gather * rate)
+    found = list(_stores(body, _Around(compiled=Compiled.of(body), parts=parts, gather=gather)))
     together: dict[For | None, list[BufferStore]] = {}  # in the body of an innermost loop
     for store, around in found:
         if isinstance(store, BufferStore):
@@ -264,8 +266,20 @@ def _compiled(store: BufferStore, around: _Around, inside: Sequence[BufferStore]
         return plain
     at = around.loops.index(loop)
     loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
-    vectors = replace(around, loops=loops, gather=1.0)
-    return min(plain, _ports(made.store, vectors, env) * (1 + made.more) + plain * made.rest, key=lambda p: p.cycles)
+
+    def priced(gather: float) -> _Ports:
+        inside = replace(around, loops=loops, own=True, gather=gather)
+        return _ports(made.store, inside, env) * (1 + made.more) + plain * made.rest
+
+    found = priced(1.0)  # which is what LLVM takes it for
+    if found.cycles >= plain.cycles:
+        return plain
+    gathers = any(
+        Access(n.buffer, n.indices).stride(loop.loop_var) not in (-1, 0, 1)
+        for n in walk(store.value)
+        if isinstance(n, BufferLoad)
+    )
+    return priced(around.gather) if gathers else found
 
 
 def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
@@ -291,23 +305,25 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
     divisions = divided * copies * parts / PORTS
     ways = max(1, env.machine.sizes["L1"] // PAGE)
     most = env.vectors.count
-    seen: dict[Buffer, set[int]] = {}
+    seen: dict[Any, set[int]] = {}
+    results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
+    free = max(0, most - results - 2) / registers
+    often = Counter(a.buffer for a in loads)
     counted = [
-        (a, _instructions(a, _places(a, straight, around, seen), straight, around, parts, ways))
+        (a, _loads(a, straight, around, seen, parts, ways, free, often[a.buffer] > 1))
         for a in loads
         if a.buffer is not store.buffer
     ]
-    if around.gather < GATHER:
+    if around.own:
         counted = _hoisted(counted, straight, around, parts, most)
     loaded = sum(n for a, n in counted if a.buffer.scope != "local" or n > most)
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0 and not around.unrolls_late(target)
-    results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
     taken = sum(_taken_again(a, target, straight, around, registers) for a, _ in counted) if stays else 0
     steps = copies * registers / max(1, results)
     spilled = 1.5 * steps * max(0, results + taken + 2 - most)  # sums stay in registers as long as there are enough
     stays_there = stays or (store.buffer.scope == "local" and results <= most)
-    written = results / registers * parts
+    written = results / registers * parts * (1 + (0 if sums else _crossing(target, around, parts)))
     stored = max(spilled / registers * parts * sums, 0 if stays_there else written + (written / PORTS if sums else 0))
     issued = (operations + divisions) * PORTS + sum(
         copies * registers if has_load(*a.indices) else n for a, n in counted
@@ -363,24 +379,78 @@ def _access(item: BufferLoad | BufferStore, known: Analyzer) -> Access:
     return Access(item.buffer, tuple(simple))
 
 
-def _places(access: Access, straight: Sequence[For], around: _Around, seen: dict[Buffer, set[int]]) -> int:
-    """How many places straight code loads for an access. Where they are digits (``v // 2``), several loops, and several accesses, are at the same one,
-    which is loaded once: those that are not ``seen`` yet."""
-    if has_load(*access.indices) or all(access.stride(loop.loop_var) is not None for loop in straight):
+def _loads(
+    access: Access,
+    straight: Sequence[For],
+    around: _Around,
+    seen: dict[Any, set[int]],
+    parts: int,
+    ways: int,
+    free: float,
+    shared: bool,
+) -> float:
+    """Load instructions of an access in one run of straight code: each place once where as many registers are ``free``, which keep what is loaded, else
+    some from the stack wherever they are used again."""
+    extents = [_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0]
+    apart = {access.stride(loop.loop_var) for loop in around.loops if loop.kind == VECTORIZED} - {-1, 0, 1, None}
+    if apart or (len(extents) < 2 and not shared):
+        return _instructions(access, prod(extents), straight, around, parts, ways)
+    once = _places(access, straight, around, seen)
+    again = prod(extents) - once
+    wide = any(access.stride(loop.loop_var) != 0 for loop in around.loops if loop.kind == VECTORIZED)
+    kept = min(1.0, free / max(1, once))
+    return _instructions(access, once, straight, around, parts, ways) + max(0, again) * (1 - kept) * (
+        parts if wide else 1
+    )
+
+
+def _places(access: Access, straight: Sequence[For], around: _Around, seen: dict[Any, set[int]]) -> int:
+    """How many places straight code loads for an access. Where they are of windows, or digits (``v // 2``), several loops, and several accesses, are at
+    the same one, which is loaded once: those that are not ``seen`` yet."""
+    if has_load(*access.indices):
         return prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
-    middle = around.middle()
-    found = {_value(access.address, middle)}
-    for loop in straight:
-        step, n = access.stride(loop.loop_var), _extent(loop)
-        if step is None:
-            apart = {_value(access.address, {**middle, loop.loop_var: i}) for i in range(n)}
-            found = {at + other - min(apart) for at in found for other in apart}
-        elif step:
-            found = {at + step * i for at in found for i in range(n)}
-    before = seen.setdefault(access.buffer, set())
+    steps = tuple(access.stride(loop.loop_var) for loop in around.loops)
+    if all(access.stride(loop.loop_var) is not None for loop in straight):
+        found, together = _linear_places(access, straight), (access.buffer, access if None in steps else steps)
+    else:
+        middle = around.middle()
+        places, together = _digit_places(access, straight, middle), access.buffer
+        beside = _digit_places(access, straight, _before(access, around, middle))
+        if [at - places[0] for at in places] != [at - beside[0] for at in beside]:
+            return prod(_extent(loop) for loop in straight if access.stride(loop.loop_var) != 0)
+        found = set(places)
+    before = seen.setdefault(together, set())
     new = len(found - before)
     before |= found
     return new
+
+
+def _linear_places(access: Access, straight: Sequence[For]) -> set[int]:
+    """Where straight code loads in the first iteration of the loops around it."""
+    found = {access.start}
+    for loop in straight:
+        if step := access.stride(loop.loop_var):
+            found = {at + step * i for at in found for i in range(_extent(loop))}
+    return found
+
+
+def _digit_places(access: Access, straight: Sequence[For], values: Mapping[Var, int]) -> list[int]:
+    """Where straight code loads in the iteration of the loops around it that has these ``values``, one after another."""
+    found = [_value(access.address, values)]
+    for loop in straight:
+        step, n = access.stride(loop.loop_var), _extent(loop)
+        if step is None:
+            apart = [_value(access.address, {**values, loop.loop_var: i}) for i in range(n)]
+            found = [at + other - apart[0] for at in found for other in apart]
+        elif step:
+            found = [at + step * i for at in found for i in range(n)]
+    return found
+
+
+def _before(access: Access, around: _Around, middle: Mapping[Var, int]) -> Mapping[Var, int]:
+    """The iteration before the one in the ``middle``: where digits do not repeat, LLVM does not know which places are the same."""
+    digits = (loop.loop_var for loop in around.loops if access.stride(loop.loop_var) is None)
+    return {**middle, **{v: middle[v] - 1 for v in digits if middle.get(v, 0)}}
 
 
 def _value(e: Expr, values: Mapping[Var, int]) -> int:
@@ -389,7 +459,9 @@ def _value(e: Expr, values: Mapping[Var, int]) -> int:
     return 0 if found is None else found
 
 
-def _instructions(access: Access, each: int, straight: Sequence[For], around: _Around, parts: int, ways: int) -> float:
+def _instructions(
+    access: Access, each: float, straight: Sequence[For], around: _Around, parts: int, ways: int
+) -> float:
     """Load instructions of an access in one run of straight code: vectors, one for a broadcast, two for a vector backwards, the vectors
     between the lanes, which neighbours share, and what selects among them, where lanes are close; one for each element of a gather, more
     where its lines push each other out of a cache of so many ``ways``; what does not depend on an unrolled loop is loaded once."""
@@ -398,13 +470,13 @@ def _instructions(access: Access, each: int, straight: Sequence[For], around: _A
     if all(s == 0 for s in steps):
         return each
     if all(s in (0, 1) for s in steps):
-        return each * parts
+        return each * parts * (1 + _crossing(access, around, parts))
     if all(s in (0, -1) for s in steps):
         return each * parts * 2
     step = max((abs(s) for s in steps if s is not None), default=0)
-    if None not in steps and step <= (CLOSE if around.gather > 1 else INTERLEAVED):
+    if None not in steps and step <= (INTERLEAVED if around.own else CLOSE):
         shared = prod(_extent(loop) for loop in straight if 0 < (access.stride(loop.loop_var) or 0) < step)
-        return each * parts * (step - 1 + step / min(step, shared))
+        return each * parts * (step - 1 + step / min(step, shared)) * (1 + _crossing(access, around, parts))
     by_data = has_load(*access.indices)
     clamped = any(
         isinstance(n, (Max, Min)) and any(uses_var(n, x.loop_var) for x in lanes)
@@ -416,8 +488,22 @@ def _instructions(access: Access, each: int, straight: Sequence[For], around: _A
     return (
         each
         * prod(_extent(loop) for loop in lanes)
-        * (MISS if _collides(access, around, ways) else 1.0 if by_data else around.gather)
+        * (MISS if _collides(access, around, ways) else around.gather if None in steps or around.own else GATHER)
     )
+
+
+def _crossing(access: Access, around: _Around, parts: int) -> float:
+    """The share of the ``parts`` of vectors that lie in two lines of a cache, and are accessed twice: what the places of loops are multiples of
+    decides where a part begins."""
+    each = access.buffer.dtype.bytes
+    part = each * around.count(VECTORIZED) // parts
+    between = [part * (parts > 1)]
+    for loop in around.loops:
+        if loop.kind != VECTORIZED and _extent(loop) > 1:
+            between.append(each * (access.stride(loop.loop_var) or 0))
+    step = gcd(LINE, *between)
+    places = range(each * access.start % step, LINE, step)
+    return sum(at + part > LINE for at in places) / len(places)
 
 
 def _collides(access: Access, around: _Around, ways: int) -> bool:

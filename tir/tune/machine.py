@@ -32,11 +32,12 @@ def measured(target: Target) -> Machine:
         target.limit(name) for name in ("l1_bytes", "l2_bytes", "l3_bytes", "vector_width")
     ):
         return usual
-    from codegen.machine_peak import measure_fma_latency, measure_fma_peak
+    from codegen.machine_peak import measure_fma_latency, measure_fma_peak, measure_gather
 
     peak = _kept("peak", usual, lambda: measure_fma_peak("float32", 0.03) * 1e9)
     latency = _kept("latency", usual, lambda: measure_fma_latency(0.03))
-    return replace(usual, peak=peak, latency=latency, bandwidth=_Rates(usual))
+    gather = _kept("gather", usual, lambda: measure_gather(0.03))
+    return replace(usual, peak=peak, latency=latency, gather=gather, bandwidth=_Rates(usual))
 
 
 class _Rates(Mapping[str, float]):

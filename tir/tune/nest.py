@@ -86,6 +86,11 @@ class Access:
             return _coefficient(self.address, var)
         return sum((factor or 0) * step for factor, step in factors)
 
+    @cached_property
+    def start(self) -> int:
+        """Elements before the access where all iterators are zero, without those of digits."""
+        return sum(linear(i).const * step for i, step in zip(self.indices, _steps(self.buffer)))
+
     def step(self, var: Var) -> Expr | None:
         """As :meth:`stride`, exact where sizes are symbolic."""
         factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, strides_of(self.buffer))]
