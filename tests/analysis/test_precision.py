@@ -15,8 +15,7 @@ from tir.analysis.dependence.order import same_order
 from tir.analysis.wellformed import verify
 from tir.arith.index_map import IndexMap
 from tir.expr import IntImm, StringImm, Var
-from tir.schedule.legality import require_same_meaning
-from tir.schedule.primitive import PRIMITIVES, primitive
+from tir.schedule.primitive import PRIMITIVES, primitive, require_same_meaning
 from tir.schedule.state import BlockRef, State
 from tir.script import parse
 from tir.stmt import Block, For, Stmt

@@ -35,6 +35,8 @@ from itertools import takewhile
 from typing import Any
 
 from .. import extension
+from ..analysis.dependence.oracle import require_legal
+from ..analysis.dependence.programs import SameMeaning
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
@@ -203,6 +205,21 @@ def lookup(name: str) -> Primitive | None:
         extension.load(extension.PRIMITIVES)
         found = PRIMITIVES.get(name) or QUERIES.get(name)
     return found
+
+
+def require_same_meaning(
+    before: State, after: State, unsafe: bool = False, move: Callable[[], bool] | None = None
+) -> None:
+    """Raise ``ScheduleError``, with a witness, unless every dependence of ``before`` is preserved in ``after``.
+    That loops that run at once carry none is an invariant, checked after the step.
+
+    Instances are matched by the iterators of their blocks; those of a statement outside of blocks by the values of its
+    loops, so that it is refused where a step renumbers them. ``move``: whether a syntactic
+    test proves the first part.
+    """
+    if unsafe or after.func is before.func:
+        return
+    require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
 
 
 @with_recursion_limit

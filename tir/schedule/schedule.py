@@ -308,7 +308,8 @@ class Schedule(Snapshots):
         with on_refusal(complete), questions:
             new, result, plan = run(step, state, given)
             if new.mod is not state.mod:
-                new = self._verify_step(step, step.kept_by(plan), given, state, new)
+                keeps = step.kept_by(plan) | (Keeps.MEANING if given.get("unsafe") else Keeps.NOTHING)
+                new = self._verify_step(step, keeps, given, state, new)
         return new, result, plan
 
     def _outcome(self, step: Primitive, state: State, given: Mapping[str, Any]) -> State | ScheduleError:
@@ -344,7 +345,7 @@ class Schedule(Snapshots):
             kept = keeps if new is made else keeps - Keeps.ACCESSES
             delta = Delta(old, new, kept, primitive=step.name, name=name, modules=modules, target=after.target)
             with explained(step, given, after):
-                check_step(delta, proved=not given.get("unsafe"), also=self._also)
+                check_step(delta, self._also)
                 new = delta.with_needed_clauses()
             if new is not made:
                 settled = settled.replaced(mod=settled.mod.with_function(name, new))

@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..aliases import shares_memory, sharing
+from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import accessed_box
 from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import Undisturbed
+from ..analysis.dependence.oracle import require_legal
+from ..analysis.evaluation import steering_loads
 from ..analysis.index import BlockRef, LoopRef, Place, order, statements, with_statements
-from ..analysis.users import uses_pointer
+from ..analysis.users import bare_stores, uses_pointer
 from ..arith.regions import intersect
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import require
@@ -23,11 +25,10 @@ from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import cached_property, frozendict
 from ..poly import Relation
-from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, nest, seq
+from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, first_line, nest, seq
 from ..visit import rewrite, walk
 from .build import add_alloc, unit_region, with_regions
 from .handles import BlockRV
-from .legality import require_legal
 from .state import State
 
 SIDES = ("reads", "writes")
@@ -203,6 +204,27 @@ def _declares_alias(block: BlockRef, buffer: Buffer) -> bool:
         or (isinstance(n, MatchBufferRegion) and n.source.buffer is buffer)
         for n in walk(block.node)
     )
+
+
+def require_not_steering(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
+    """Refuse to redirect writes of ``buffer`` to a copy if a control expression in ``stmts`` reads it (a condition, a
+    predicate, a binding, a loop bound or a let), since that would still read the buffer."""
+    rule = "`{0}` reads buffer {1} outside of the body of a block, before the copy back has written it"
+    loads = (found for stmt in stmts for found in steering_loads(stmt))
+    _require_without(buffer, ((place, memory_of([load])) for place, load in loads), rule)
+
+
+def require_stored_in_blocks(buffer: Buffer, stmts: Iterable[Stmt]) -> None:
+    """Refuse if something in ``stmts`` writes ``buffer`` outside of blocks: a copy would miss that, and the copy back undo
+    it."""
+    rule = "`{0}` writes buffer {1} outside of a block, which a copy would miss or undo"
+    _require_without(buffer, ((place, {memory}) for stmt in stmts for place, memory in bare_stores(stmt)), rule)
+
+
+def _require_without(buffer: Buffer, uses: Iterable[tuple[Stmt, Any]], rule: str) -> None:
+    for place, memory in uses:
+        shown = place if isinstance(place, BlockRealize) else first_line(place)
+        require(not shares_memory(buffer, memory), rule, shown, buffer.name, nodes=[place])
 
 
 def redirect_reads(consumer: BlockRef, buffer: Buffer, copy: Buffer) -> Stmt:

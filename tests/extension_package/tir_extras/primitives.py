@@ -6,8 +6,7 @@ from typing import Any
 from tir.analysis.index import LoopRef
 from tir.errors import require
 from tir.expr import IntImm
-from tir.schedule.legality import require_same_meaning
-from tir.schedule.primitive import primitive
+from tir.schedule.primitive import primitive, require_same_meaning
 from tir.schedule.state import State
 from tir.stmt import For
 from tir.visit import substitute

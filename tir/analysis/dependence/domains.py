@@ -15,6 +15,7 @@ from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import encloses, intersect, relax
 from ...arith.swizzle import without_all
 from ...buffer import Buffer, Range
+from ...errors import require
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
 from ...node import cached_property, record
 from ...poly import Formula, Names
@@ -262,6 +263,16 @@ class Injective(Question):
         named = ", ".join(f"{v.name}={x}" for v, x in zip(self.domains, point))
         target = ", ".join(repr(Analyzer().simplify(substitute(e, at))) for e in self.indices)
         return f"({named}) goes to [{target}]"
+
+
+def require_injective(indices: Sequence[Expr], domains: Mapping[Var, Range], rule: str, *parts: Any) -> None:
+    """Refuse by ``rule``, with two points that have the same indices, ``indices`` that are not injective on
+    ``domains``."""
+    verdict = Injective(tuple(indices), domains).answer()
+    if isinstance(verdict, Unknown):
+        raise verdict.refusal(verdict.rule)
+    witness = verdict.witness if isinstance(verdict, Refuted) else ()
+    require(verdict.is_proved, rule, *parts, witness=witness, nodes=())
 
 
 def enumerated(indices: Sequence[Expr], domains: Mapping[Var, Range]) -> list[tuple[int, ...]] | None:

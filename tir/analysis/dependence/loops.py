@@ -10,12 +10,15 @@ from ...aliases import memory_of, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
+from ...levels import ends_with_launch, is_block_axis, is_thread_axis
 from ...node import cached_property, record
 from ...poly import Names, Undecided
-from ...stmt import PARALLEL, THREAD_BINDING, BlockRealize, For, Stmt
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
+from ...visit import nodes_of, uses_var
 from ..contents import contents, is_nest_of_blocks
 from ..effects import effects
 from ..index import index_of, loops_below
+from ..reductions import shared_results
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from .affine import AffineForms, index_determines_iteration, indices_differ
 from .initialization import could_be_private
@@ -45,6 +48,42 @@ def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: fro
     (:func:`tir.analysis.dependence.initialization.could_be_private`).
     """
     return LoopIndependent(func, loop, kind, ignored).answer()
+
+
+def concurrent_iterations(func: PrimFunc, loop: For, ignored: frozenset[Var] = frozenset()) -> Verdict:
+    """Whether ``loop``, if concurrent, carries no dependence through memory other than ``ignored``. For thread loops only
+    global memory is checked: local buffers are per thread, and shared memory is synchronised by lowering."""
+    if loop.kind == THREAD_BINDING:
+        own = {b.data for b in nodes_of(loop) if type(b) is Buffer and ends_with_launch(b.scope)}
+        verdict = check_parallel(func, loop, loop.kind, ignored | own | _reduced_across(loop))
+        if isinstance(verdict, (Refuted, Unknown)):
+            return replace(verdict, legal=_own_memory(func, loop, verdict.memory))
+        return verdict
+    return check_parallel(func, loop, loop.kind, ignored) if loop.kind in (PARALLEL, VECTORIZED) else PROVED
+
+
+def _own_memory(func: PrimFunc, loop: For, buffer: Buffer | None) -> str:
+    """Advice how threads that conflict in a buffer of the function can each have a private one."""
+    if buffer is None or not any(buffer in ref.block.alloc_buffers for ref in index_of(func).blocks.values()):
+        return ""
+    scope = "shared" if is_block_axis(loop.thread) else "local"
+    return (
+        f'`{buffer.name}` in scope "{scope}", where each has memory of its own (set_scope first, or ask for that scope)'
+    )
+
+
+def _reduced_across(loop: For) -> frozenset[Var]:
+    """Memory of the results of reductions shared by the threads of ``loop``, with or without their init."""
+    found: set[Var] = set()
+    if not is_thread_axis(loop.thread):
+        return frozenset()
+    for item in nodes_of(loop):
+        results = shared_results(item.block) if type(item) is BlockRealize else ()
+        if results:
+            kinds = {i.iter_type for i, v in zip(item.block.iter_vars, item.iter_values) if uses_var(v, loop.loop_var)}
+            if kinds == {"reduce"}:
+                found |= memory_of(results)
+    return frozenset(found)
 
 
 @record

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, TypeVar
 from ... import config
 from ...buffer import Buffer
 from ...errors import ScheduleError, Unproved
+from ...function import PrimFunc
 from ...node import Memo
 from ...poly import Undecided, decide
 
@@ -64,6 +65,24 @@ class Unknown(_Against):
     """Neither proved nor refuted. ``witness`` is a possible conflict, if known."""
 
     refusal = Unproved
+
+
+def require_legal(
+    verdict: Verdict, func: PrimFunc, *, nodes: Sequence[Any] | None = None, legal: str = "", why: str = ""
+) -> None:
+    """Raise ``ScheduleError`` unless ``verdict`` is a proof; unknown is refused as well.
+
+    ``func`` is the program that contains the nodes; ``nodes`` and ``legal`` go before the verdict's own, ``why`` before
+    its rule.
+    """
+    if isinstance(verdict, (Refuted, Unknown)):
+        raise verdict.refusal(
+            f"{why}: {verdict.rule}" if why else verdict.rule,
+            witness=list(verdict.witness),
+            nodes=list(verdict.nodes if nodes is None else nodes),
+            func=func,
+            legal=legal or verdict.legal,
+        )
 
 
 NOT_SHOWN = Unknown("")  # the answer of a tier that can only prove

@@ -63,6 +63,8 @@ class Keeps:
     FORM: Kept = frozenset({"form"})
     """At most annotations change, and which loops are serial, parallel, vectorized or unrolled: what is defined where, and
     used, is as it was."""
+    MEANING: Kept = frozenset({"meaning"})
+    """The program means what it meant, by the word of the user: the step has ``unsafe=True``."""
 
 
 class Delta:
@@ -183,8 +185,8 @@ class Invariant:
 
     ``problems(after, delta)`` yields the violations in ``after``; it may skip what ``delta`` shows to be unchanged.
     ``kept_by``: a step whose primitive keeps all of this preserves the invariant. ``loops``: it is about loops of these
-    kinds, and a step that changes none of them preserves it. ``proof``: it concerns the meaning of the program, which a
-    step with ``unsafe=True`` need not prove.
+    kinds, and a step that changes none of them preserves it. ``proof``: it concerns the meaning of the program, and a step
+    that keeps that preserves it.
     """
 
     name: str
@@ -196,6 +198,8 @@ class Invariant:
     def is_kept(self, keeps: Kept, kinds: Collection[str]) -> bool:
         """Whether a step preserves the invariant that preserves ``keeps`` and changes loops of ``kinds``."""
         if self.kept_by is not None and self.kept_by <= keeps:
+            return True
+        if self.proof and keeps >= Keeps.MEANING:
             return True
         return bool(self.loops) and frozenset(self.loops).isdisjoint(kinds)
 
@@ -233,22 +237,19 @@ def invariant(
     return register
 
 
-def check_step(delta: Delta, proved: bool, also: Sequence[Invariant] = ()) -> None:
-    """Raise ``ScheduleError`` if the step violates an invariant.
-
-    ``proved`` False: the step has ``unsafe=True``. ``also``: invariants of this schedule only.
-    """
+def check_step(delta: Delta, also: Sequence[Invariant] = ()) -> None:
+    """Raise ``ScheduleError`` if the step violates an invariant, or one of ``also``, which are of this schedule only."""
     _load()
-    for each in _in_question((*INVARIANTS.values(), *also), proved, delta.keeps, delta.changed_kinds):
+    for each in _in_question((*INVARIANTS.values(), *also), delta.keeps, delta.changed_kinds):
         problem = each.holds(delta.after, delta)
         if problem is not None:
             raise problem.error(delta.after)
 
 
 @lru_cache
-def _in_question(known: tuple[Invariant, ...], proved: bool, keeps: Kept, kinds: frozenset[str]) -> list[Invariant]:
+def _in_question(known: tuple[Invariant, ...], keeps: Kept, kinds: frozenset[str]) -> list[Invariant]:
     """Those of the ``known`` invariants, in order, that a step may violate."""
-    return [each for each in known if (proved or not each.proof) and not each.is_kept(keeps, kinds)]
+    return [each for each in known if not each.is_kept(keeps, kinds)]
 
 
 @invariant(kept_by=Keeps.FORM, proof=False)

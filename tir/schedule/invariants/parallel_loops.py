@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...aliases import memory_of, shares_memory
+from ...analysis.dependence.loops import concurrent_iterations
 from ...analysis.dependence.oracle import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
@@ -17,7 +18,6 @@ from ...expr import Var
 from ...function import PrimFunc
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BufferStore
 from ...visit import contains
-from ..legality import concurrent_iterations
 from . import Delta, Keeps, Problem, invariant
 
 

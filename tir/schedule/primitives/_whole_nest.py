@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...aliases import sharing
 from ...analysis.dependence.domains import RunsWholeDomain
+from ...analysis.dependence.oracle import require_legal
 from ...analysis.index import BlockRef, LoopRef, wrapped_in
 from ...analysis.users import bare_stores
 from ...arith.itermap import detect_iter_map
@@ -15,7 +16,6 @@ from ...expr import Expr
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, first_line
 from ...visit import accesses, is_pure
-from ..legality import require_legal
 from ..state import State, scope_of
 
 

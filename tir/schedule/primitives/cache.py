@@ -34,7 +34,6 @@ from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore
 from ...visit import contains, nodes_of, substitute, uses_var, vars_in
 from ..handles import BlockRV
-from ..legality import require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     SIDES,
@@ -47,6 +46,8 @@ from ..staging import (
     redirect_reads,
     require_known_uses,
     require_members,
+    require_not_steering,
+    require_stored_in_blocks,
 )
 from ..state import State, pick_buffer, scope_of
 

@@ -32,8 +32,7 @@ from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
 from ...visit import accesses, free_vars, substitute, uses_var
 from ..build import insert_before
 from ..handles import Location
-from ..legality import require_same_meaning
-from ..primitive import primitive
+from ..primitive import primitive, require_same_meaning
 from ..queries import consumers_of, producers_of
 from ..state import State, label, with_own_conditions
 from ._inlining import domain_guards, reads_element, solve_iters

@@ -18,8 +18,7 @@ from ...expr import EQ, BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...stmt import SERIAL, BlockRealize, BufferStore, For, IfThenElse, Stmt, seq
 from ...visit import accesses, bound_inside, rewrite, substitute, uses_var
 from ..build import insert_before, with_regions
-from ..legality import require_same_meaning
-from ..primitive import primitive
+from ..primitive import primitive, require_same_meaning
 from ..state import State, blocks_with_init, scope_of, with_own_conditions
 from ._inlining import (
     InlinePlan,

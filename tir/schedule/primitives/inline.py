@@ -19,8 +19,8 @@ from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
 from ...visit import LEAVES, accesses, is_pure, rewrite, substitute, uses_var, walk
 from ..build import with_regions
-from ..legality import require_same_meaning, require_stored_in_blocks
-from ..primitive import primitive
+from ..primitive import primitive, require_same_meaning
+from ..staging import require_stored_in_blocks
 from ..state import State, scope_of, with_own_conditions
 from ._inlining import (
     InlinePlan,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.domains import runs_whole_domain
+from ...analysis.dependence.domains import require_injective, runs_whole_domain
 from ...analysis.effects import by_address, caller_of, is_in_one_element
 from ...analysis.index import BlockRef, LoopRef, index_of, statements, with_statements
 from ...analysis.reductions import threads_can_share
@@ -26,8 +26,7 @@ from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, nest
 from ...visit import nodes_of, rewrite, substitute, uses_var, walk
 from ..invariants import Keeps, Kept
-from ..legality import require_injective, require_same_meaning
-from ..primitive import BadArgument, primitive
+from ..primitive import BadArgument, primitive, require_same_meaning
 from ..staging import elementwise_block
 from ..state import State
 from .loops import require_perfect, require_plain

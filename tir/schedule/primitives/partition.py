@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.oracle import require_legal
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, cast, const, constant
@@ -14,7 +15,6 @@ from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute, vars_in
 from ..build import copy_renamed, renest, with_body
 from ..handles import LoopRV
-from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State
 from .loops import factor_exprs, members, name_of, part_names, require_fixed_bounds, require_plain, visible_names

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...aliases import memory_of, sharing
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.domains import require_injective
 from ...analysis.dependence.syntactic import are_within
 from ...analysis.effects import READ, effects
 from ...analysis.evaluation import evaluated_before_body
@@ -23,7 +24,6 @@ from ...visit import accesses, refresh, uses_var, vars_in
 from ..build import without_unused
 from ..handles import BlockRV
 from ..invariants import Keeps, Kept
-from ..legality import require_injective
 from ..primitive import primitive
 from ..state import State, blocks_with_init, require_above
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import memory_of
-from ...analysis.dependence.domains import runs_whole_domain, values_taken
+from ...analysis.dependence.domains import require_injective, runs_whole_domain, values_taken
 from ...analysis.evaluation import entered, is_certain, unproved_condition
 from ...analysis.index import BlockRef, LoopRef, Place, common_host, met_around, top_statement
 from ...analysis.reduction_init import begins_with_init
@@ -23,7 +23,6 @@ from ...stmt import BlockRealize, BufferStore, Stmt
 from ...visit import accesses, contains, has_load, nodes_of, substitute, uses_var
 from ..build import unit_region
 from ..handles import BlockRV
-from ..legality import require_injective, require_not_steering, require_stored_in_blocks
 from ..primitive import primitive
 from ..staging import (
     Indices,
@@ -36,6 +35,8 @@ from ..staging import (
     position,
     redirect,
     require_known_uses,
+    require_not_steering,
+    require_stored_in_blocks,
 )
 from ..state import State, pick_buffer, scope_of
 from .layout import index_map_of, require_positive_divisors

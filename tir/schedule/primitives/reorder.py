@@ -7,6 +7,7 @@ from typing import Any
 
 from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.loops import check_reorder
+from ...analysis.dependence.oracle import require_legal
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.index import LoopRef
 from ...errors import ScheduleError, require, require_none
@@ -14,7 +15,6 @@ from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in
 from ..build import renest, with_body
 from ..invariants import Keeps, Kept
-from ..legality import require_legal
 from ..primitive import primitive
 from ..state import State, owners
 from .loops import depends_witness, members, name_of, require_fixed_bounds

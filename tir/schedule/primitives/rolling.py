@@ -9,6 +9,7 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.live_values import Undisturbed
+from ...analysis.dependence.oracle import require_legal
 from ...analysis.dependence.programs import check_whole
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
@@ -24,7 +25,6 @@ from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
 from ..build import without_names
-from ..legality import require_legal
 from ..primitive import primitive
 from ..staging import redirect_all
 from ..state import State, pick_buffer, scope_of

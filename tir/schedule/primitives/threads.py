@@ -9,8 +9,8 @@ from typing import Any
 
 from ...aliases import Views, memory_of, shares_memory, source_of, views_in
 from ...analysis.contents import is_nest_of_blocks, path_to
-from ...analysis.dependence.loops import are_disjoint, check_parallel
-from ...analysis.dependence.oracle import Proved, Unknown
+from ...analysis.dependence.loops import are_disjoint, check_parallel, concurrent_iterations
+from ...analysis.dependence.oracle import Proved, Unknown, require_legal
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...analysis.private_clause import with_private
@@ -37,7 +37,6 @@ from ...stmt import (
 )
 from ...visit import free_vars, nodes_of, substitute, uses_var, vars_in, walk
 from ..invariants import Keeps
-from ..legality import concurrent_iterations, require_legal
 from ..primitive import primitive
 from ..state import State
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.oracle import require_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import refusal, require, require_none
@@ -15,8 +16,7 @@ from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute, vars_in
 from ..build import domains, substitute_loop_vars, with_body
 from ..handles import LoopRV
-from ..legality import require_legal, require_same_meaning
-from ..primitive import primitive
+from ..primitive import primitive, require_same_meaning
 from ..state import State
 from .loops import part_names, plan_split, require_fixed_bounds, require_plain, split, visible_names
 from .reorder import plan_reorder, reorder
