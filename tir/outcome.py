@@ -56,7 +56,7 @@ class Outcome:
     made: Any = None
     errors: list[BaseException] = field(default_factory=list)
     records: list[logging.LogRecord] = field(default_factory=list)
-    warnings: list[warnings.WarningMessage] = field(default_factory=list)
+    warnings: list[tuple[Warning, str, int]] = field(default_factory=list)  # what is said, the file, the line
 
     @staticmethod
     def of(call: Callable[[], Any], level: int) -> Outcome:
@@ -66,12 +66,13 @@ class Outcome:
         logging.root.addHandler(handler)
         logging.root.setLevel(level)
         try:
-            with warnings.catch_warnings(record=True) as outcome.warnings:
+            with warnings.catch_warnings(record=True) as given:
                 warnings.simplefilter("always")
                 outcome.made = call()
         except Exception as error:
-            outcome.errors = list(_portable(error))
+            outcome.errors = [*_causes(error), Elsewhere("".join(traceback.format_exception(error)))]
         finally:
+            outcome.warnings = [(_portable(one.message, RuntimeWarning), one.filename, one.lineno) for one in given]
             logging.root.setLevel(before)
             logging.root.removeHandler(handler)
         return outcome
@@ -91,8 +92,8 @@ class Outcome:
             logger = logging.getLogger(record.name)
             if logger.isEnabledFor(record.levelno):
                 logger.handle(record)
-        for one in self.warnings:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, registry=_SHOWN)
+        for message, file, line in self.warnings:
+            warnings.warn_explicit(message, type(message), file, line, registry=_SHOWN)
         for error, cause in zip(self.errors, self.errors[1:]):
             error.__cause__ = cause
         if self.errors:
@@ -100,13 +101,16 @@ class Outcome:
         return self.made
 
 
-def _portable(error: BaseException) -> Iterator[BaseException]:
-    """An exception and its causes, as they can be pickled, and where it was raised."""
-    cause: BaseException | None = error
-    while cause is not None:
-        try:
-            yield pickle.loads(pickle.dumps(cause))
-        except Exception:  # whatever the classes of others do
-            yield TirError(f"{type(cause).__name__}: {cause}")
-        cause = cause.__cause__
-    yield Elsewhere("".join(traceback.format_exception(error)))
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and its causes, as they can be pickled."""
+    while error is not None:
+        yield _portable(error, TirError)
+        error = error.__cause__
+
+
+def _portable(error: Any, otherwise: Callable[[str], Any]) -> Any:
+    """An exception or a warning, or one that only names it where it cannot be pickled."""
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever the classes of others do
+        return otherwise(f"{type(error).__name__}: {error}")

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 
 import pytest
 
@@ -157,6 +159,20 @@ def test_log_records_are_given_out_where_they_are_wanted(caplog: pytest.LogCaptu
         assert log_level() <= logging.INFO
         outcome.take()
     assert caplog.messages == ["one is odd"]
+
+
+def test_a_warning_about_what_cannot_be_pickled_is_given():
+    def work():
+        warnings.warn("left open", ResourceWarning, stacklevel=2, source=threading.Lock())
+        warnings.warn(Odd(1, 2), stacklevel=2)
+
+    class Odd(UserWarning):
+        def __init__(self, first, second):
+            super().__init__(f"{first} and {second}")
+
+    outcome = Outcome.unpickled(Outcome.of(work, 0).pickled())
+    with pytest.warns(ResourceWarning, match="left open"), pytest.warns(RuntimeWarning, match="Odd: 1 and 2"):
+        outcome.take()
 
 
 def test_an_exit_code_is_named():
