@@ -36,15 +36,15 @@ from .offers import places
 from .prepared import with_all_accesses_declared, with_one_name, with_own_places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lookup, request_text, run
 from .signatures import public_signature
-from .snapshots import Snapshots
 from .state import State
 from .trace import Entry
+from .views import Views
 
 _log = logging.getLogger(__name__)
 ERROR_LEVELS = ("detail", "fast", "none")
 
 
-class Schedule(Snapshots):
+class Schedule(Views):
     """Rewrites a program step by step; every step is proved legal before it is applied.
 
     ``mod`` is a PrimFunc or an IRModule; the function worked on is ``main``, otherwise the only (or first) one.
@@ -221,6 +221,30 @@ class Schedule(Snapshots):
         return self._apply_step(QUERIES["get_block"], {"name": name, "func_name": func_name})
 
     # ------------------------------------------------------------ history
+
+    def seed(self, seed: int) -> None:
+        """Seed the sampling primitives from now on, with any integer.
+
+        >>> import tir
+        >>> first, second = (tir.Schedule(tir.library.rows.softmax(8, 16)) for _ in range(2))
+        >>> first.seed(7)
+        >>> second.seed(7)
+        >>> first.sample_perfect_tile("out.j", n=3) == second.sample_perfect_tile("out.j", n=3)
+        True
+        """
+        self._set_state(dataclasses.replace(self.state, seed=seed))
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule, an integer below 2**31, different at each call.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16), seed=1)
+        >>> sch.fork_seed() != sch.fork_seed()
+        True
+        """
+        state, generator = self.state.draw()
+        self._set_state(state)
+        return generator.getrandbits(31)
 
     def copy(self) -> Schedule:
         """An independent schedule at the same point, in constant time; it draws its own random numbers.

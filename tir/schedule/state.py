@@ -1,4 +1,4 @@
-"""A snapshot of a schedule: an immutable program, and what became of earlier loops and blocks.
+"""A snapshot of a schedule, an immutable program and what became of earlier loops and blocks, and moving between snapshots.
 
 Primitives take a snapshot and return another. ``State.replace`` is the way to change a program: it copies the path
 from the changed statement to the root and shares everything else.
@@ -7,8 +7,9 @@ from the changed statement to the root and shares everything else.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..aliases import is_same_parameter, with_own_memory
@@ -16,6 +17,7 @@ from ..analysis.contents import difference
 from ..analysis.evaluation import may_fail
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
+from ..checked import checked
 from ..errors import ScheduleError, require
 from ..expr import Var, all_of
 from ..function import IRModule, PrimFunc
@@ -440,3 +442,117 @@ def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef,
         inner = f.replace(body=inner)
     moved = state.replace(shells[-1], inner)
     return moved, moved.find_block(block.name), shells[-1]
+
+
+class Snapshots:
+    """One snapshot after each step, of which one is current; steps that were undone stay until another is taken."""
+
+    def __init__(self, start: State):
+        self._states: list[State] = [start]
+        self._requests: list[Callable[[], str]] = [str]  # of each step: the call as text
+        self._at = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled with the texts of the calls, whose arguments may be functions."""
+        return {**self.__dict__, "_requests": [functools.partial(str, text()) for text in self._requests]}
+
+    @property
+    def state(self) -> State:
+        """The current snapshot: module, function worked on, trace; immutable.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> start = sch.state
+        >>> sch.parallel("out.i")
+        >>> sch.state is start, sorted(start.index.blocks)
+        (False, ['most', 'out', 'power', 'root', 'scale', 'total'])
+        """
+        return self._states[self._at]
+
+    def _set_state(self, state: State) -> None:
+        self._states[self._at] = state
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The snapshots up to here; number 0 is the start.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.parallel("out.i")
+        >>> len(sch.states), sch.states[-1] is sch.state
+        (2, True)
+        """
+        return tuple(self._states[: self._at + 1])
+
+    def _after(self, step: int) -> State:
+        """The snapshot after a step of the history, counted from 0, the start, or backwards from the last (-1)."""
+        if not -len(self.states) <= step < len(self.states):
+            raise ScheduleError(f"step={step}: steps 0 to {self._at} are in the history")
+        return self.states[step]
+
+    @property
+    def undone(self) -> int:
+        """How many steps ``redo`` can take.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.parallel("out.i")
+        >>> sch.undo()
+        >>> sch.undone
+        1
+        """
+        return len(self._states) - 1 - self._at
+
+    @checked
+    def undo(self, steps: int = 1) -> None:
+        """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.parallel("out.i")
+        >>> sch.undo()
+        >>> sch
+        Schedule of main after 0 steps
+        >>> sch.undo(2)
+        Traceback (most recent call last):
+            ...
+        tir.errors.ScheduleError: undo(2): no step has been taken
+        """
+        _require_steps(f"undo({steps})", steps, self._at, "taken")
+        self._at -= steps
+
+    @checked
+    def redo(self, steps: int = 1) -> None:
+        """Redo undone steps, which stay until another is taken: one that is accepted, also where it changes nothing, not a
+        question or a refused step. Raises ``ScheduleError`` when there are fewer.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.parallel("out.i")
+        >>> sch.undo()
+        >>> sch.redo()
+        >>> sch
+        Schedule of main after 1 step
+        """
+        _require_steps(f"redo({steps})", steps, self.undone, "undone")
+        self._at += steps
+
+    def reset(self) -> None:
+        """Go back to the start of history; ``redo`` returns.
+
+        >>> import tir
+        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
+        >>> sch.parallel("out.i")
+        >>> sch.vectorize("out.j")
+        >>> sch.reset()
+        >>> sch, sch.undone
+        (Schedule of main after 0 steps, 2)
+        """
+        self._at = 0
+
+
+def _require_steps(request: str, steps: int, most: int, done: str) -> None:
+    if not 0 <= steps <= most:
+        count = "no step has" if most == 0 else "1 step has" if most == 1 else f"{most} steps have"
+        legal = f"\nlegal: 0 to {most}" if most else ""
+        raise ScheduleError(f"{request}: {count} been {done}{legal}")

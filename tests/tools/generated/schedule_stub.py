@@ -32,8 +32,8 @@ from ..stmt import Block, For
 from .ask import Answer
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
 from .offers import Offers
-from .snapshots import Snapshots
 from .state import State
+from .views import Views
 '''
 
 

@@ -1,11 +1,9 @@
-"""The snapshots of a schedule: moving between them, and looking at one."""
+"""Looking at the snapshots of a schedule."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..aliases import with_own_memory
@@ -19,7 +17,7 @@ from . import trace as _trace
 from .constants import Folded, fold_constants
 from .handles import LoopRV
 from .history import History, Step
-from .state import State
+from .state import Snapshots
 
 if TYPE_CHECKING:
     from ..notebook.access_picture import AccessPicture
@@ -27,32 +25,10 @@ if TYPE_CHECKING:
     from ..transform.shared_memory_table import SharedMemoryPlan
 
 
-class Snapshots:
-    """One snapshot after each step, of which one is current; steps that were undone stay until another is taken."""
-
-    def __init__(self, start: State):
-        self._states: list[State] = [start]
-        self._requests: list[Callable[[], str]] = [str]  # of each step: the call as text
-        self._at = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickled with the texts of the calls, whose arguments may be functions."""
-        return {**self.__dict__, "_requests": [functools.partial(str, text()) for text in self._requests]}
+class Views(Snapshots):
+    """What the current snapshot shows, and earlier ones."""
 
     # ------------------------------------------------------------ properties
-
-    @property
-    def state(self) -> State:
-        """The current snapshot: module, function worked on, trace; immutable.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> start = sch.state
-        >>> sch.parallel("out.i")
-        >>> sch.state is start, sorted(start.index.blocks)
-        (False, ['most', 'out', 'power', 'root', 'scale', 'total'])
-        """
-        return self._states[self._at]
 
     @property
     def mod(self) -> IRModule:
@@ -126,113 +102,6 @@ class Snapshots:
         (False, True)
         """
         return History(Step(n, self._requests[n]() or "start", self._states[n].program) for n in range(self._at + 1))
-
-    def _set_state(self, state: State) -> None:
-        self._states[self._at] = state
-
-    # ------------------------------------------------------------ history
-
-    @property
-    def states(self) -> tuple[State, ...]:
-        """The snapshots up to here; number 0 is the start.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.parallel("out.i")
-        >>> len(sch.states), sch.states[-1] is sch.state
-        (2, True)
-        """
-        return tuple(self._states[: self._at + 1])
-
-    def _after(self, step: int) -> State:
-        """The snapshot after a step of the history, counted from 0, the start, or backwards from the last (-1)."""
-        if not -len(self.states) <= step < len(self.states):
-            raise ScheduleError(f"step={step}: steps 0 to {self._at} are in the history")
-        return self.states[step]
-
-    @property
-    def undone(self) -> int:
-        """How many steps ``redo`` can take.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.parallel("out.i")
-        >>> sch.undo()
-        >>> sch.undone
-        1
-        """
-        return len(self._states) - 1 - self._at
-
-    @checked
-    def undo(self, steps: int = 1) -> None:
-        """Go back; ``redo`` returns. Raises ``ScheduleError`` at the start of history.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.parallel("out.i")
-        >>> sch.undo()
-        >>> sch
-        Schedule of main after 0 steps
-        >>> sch.undo(2)
-        Traceback (most recent call last):
-            ...
-        tir.errors.ScheduleError: undo(2): no step has been taken
-        """
-        _require_steps(f"undo({steps})", steps, self._at, "taken")
-        self._at -= steps
-
-    @checked
-    def redo(self, steps: int = 1) -> None:
-        """Redo undone steps, which stay until another is taken: one that is accepted, also where it changes nothing, not a
-        question or a refused step. Raises ``ScheduleError`` when there are fewer.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.parallel("out.i")
-        >>> sch.undo()
-        >>> sch.redo()
-        >>> sch
-        Schedule of main after 1 step
-        """
-        _require_steps(f"redo({steps})", steps, self.undone, "undone")
-        self._at += steps
-
-    def reset(self) -> None:
-        """Go back to the start of history; ``redo`` returns.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16))
-        >>> sch.parallel("out.i")
-        >>> sch.vectorize("out.j")
-        >>> sch.reset()
-        >>> sch, sch.undone
-        (Schedule of main after 0 steps, 2)
-        """
-        self._at = 0
-
-    def seed(self, seed: int) -> None:
-        """Seed the sampling primitives from now on, with any integer.
-
-        >>> import tir
-        >>> first, second = (tir.Schedule(tir.library.rows.softmax(8, 16)) for _ in range(2))
-        >>> first.seed(7)
-        >>> second.seed(7)
-        >>> first.sample_perfect_tile("out.j", n=3) == second.sample_perfect_tile("out.j", n=3)
-        True
-        """
-        self._set_state(dataclasses.replace(self.state, seed=seed))
-
-    def fork_seed(self) -> int:
-        """A seed for another schedule, an integer below 2**31, different at each call.
-
-        >>> import tir
-        >>> sch = tir.Schedule(tir.library.rows.softmax(8, 16), seed=1)
-        >>> sch.fork_seed() != sch.fork_seed()
-        True
-        """
-        state, generator = self.state.draw()
-        self._set_state(state)
-        return generator.getrandbits(31)
 
     # ------------------------------------------------------------ showing
 
@@ -395,10 +264,3 @@ class Snapshots:
             paint = {"-": "\x1b[31m", "+": "\x1b[32m"}
             lines = [f"{paint[line[0]]}{line}\x1b[0m" if line[:1] in paint else line for line in lines]
         return Diff("\n".join(lines))
-
-
-def _require_steps(request: str, steps: int, most: int, done: str) -> None:
-    if not 0 <= steps <= most:
-        count = "no step has" if most == 0 else "1 step has" if most == 1 else f"{most} steps have"
-        legal = f"\nlegal: 0 to {most}" if most else ""
-        raise ScheduleError(f"{request}: {count} been {done}{legal}")
