@@ -36,7 +36,6 @@ from ..visit import uses_var, vars_in, with_recursion_limit
 from .contents import parts
 from .index import index_of
 from .private_clause import clause_problems
-from .scoping import Summary, names_in_bindings
 
 _PLAIN_KINDS = ("serial", "parallel", "vectorized", "unrolled")  # without a thread axis
 LOOP_KINDS = (*_PLAIN_KINDS, THREAD_BINDING)
@@ -94,7 +93,45 @@ def _sizes(buffer: Buffer) -> tuple[Any, ...]:
     return (*buffer.shape, *buffer.strides, *offset)
 
 
-_SUMMARIES: Memo[Summary] = Memo()
+class _Summary:
+    """What a well-formed part uses from its context, and defines: it is well-formed wherever these fit."""
+
+    __slots__ = ("uses", "used_in_blocks", "bound", "allocated", "blocks", "threads", "plain", "depth")
+
+    def __init__(self, depth: int = 0) -> None:
+        self.uses: _Names = set()  # variables and buffers
+        self.used_in_blocks: _Names = set()  # in blocks with iterators, which hide the loops around
+        self.bound: _Names = set()  # variables, and the buffers that are
+        self.allocated: frozenset[Buffer] = _NOTHING
+        self.blocks: set[str] = set()
+        self.threads: frozenset[str] = _NOTHING
+        self.plain = True  # only what is listed here matters
+        self.depth = depth
+
+    def close(self) -> None:
+        """Remove what is defined inside the part. The summary is complete then, and not changed any more."""
+        bound = self.bound
+        self.uses = self.uses - bound or _NOTHING  # one for all summaries: most of their sets are empty
+        self.used_in_blocks = self.used_in_blocks - bound or _NOTHING
+        self.bound = bound or _NOTHING
+
+    def add(self, part: _Summary, depth: int) -> None:
+        """Add the summary of ``part``, nested in ``depth`` blocks."""
+        if depth == self.depth:
+            self.uses |= part.uses
+        else:
+            self.used_in_blocks |= part.uses
+        self.used_in_blocks |= part.used_in_blocks
+        self.bound |= part.bound
+        self.blocks |= part.blocks
+        self.allocated |= part.allocated
+        self.threads |= part.threads
+        self.plain = self.plain and part.plain
+
+
+_NOTHING = frozenset[Any]()
+_Names = set[Any] | frozenset[Any]
+_SUMMARIES: Memo[_Summary] = Memo()
 _CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocated are constants
 
 
@@ -109,7 +146,7 @@ class _Checker:
         self.threads: list[For] = []
         self.loops: set[Var] = set()
         self.env: set[Var] = set()
-        self.part = Summary()
+        self.part = _Summary()
         self.depth = 0  # of blocks with iterators
 
     def report(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
@@ -250,7 +287,7 @@ class _Checker:
         kind = type(s)
         if kind is SeqStmt and (len(s.stmts) < 2 or SeqStmt in map(type, s.stmts)):
             self.report(s, "a sequence holds two or more statements, none of them a sequence")
-        if kind is SeqStmt and is_long(s.stmts):
+        if kind is BlockRealize or (kind is SeqStmt and is_long(s.stmts)):
             self.known_part(s)
         elif kind in _VISIT:
             _VISIT[kind](self, s)
@@ -258,14 +295,17 @@ class _Checker:
             self.leaf(s)
 
     def known_part(self, s: Any, realize: BlockRealize | None = None) -> None:
-        """Visit a block with its ``realize``, a long sequence or a part of it, or a loop or a block in a sequence: if it is
-        known to be well-formed, only check that it fits here."""
+        """Visit a block with its ``realize``, a long sequence or a part of it, or a loop in a sequence: if it is known to be
+        well-formed, only check that it fits here."""
         known = _SUMMARIES.get(s)
         if known is not None and self.fits(known):
-            self.accept(known)
+            self.blocks |= known.blocks
+            if known.allocated:
+                self.gone.update(known.allocated, [buffer.data for buffer in known.allocated])
+            self.part.add(known, self.depth)
             return
         outer, problems = self.part, len(self.problems)
-        self.part = made = Summary(self.depth)
+        self.part = made = _Summary(self.depth)
         _VISIT[type(s)](self, s) if realize is None else self.block(s, realize)
         made.close()
         if made.plain and len(self.problems) == problems:
@@ -273,14 +313,7 @@ class _Checker:
         self.part = outer
         outer.add(made, self.depth)
 
-    def accept(self, part: Summary) -> None:
-        """Take a part, well-formed and fitting, as visited."""
-        self.blocks |= part.blocks
-        if part.allocated:
-            self.gone.update(part.allocated, [buffer.data for buffer in part.allocated])
-        self.part.add(part, self.depth)
-
-    def fits(self, part: Summary) -> bool:
+    def fits(self, part: _Summary) -> bool:
         """Whether a part that was well-formed elsewhere is well-formed here: its uses are defined, nothing is defined
         twice."""
         defined, hidden = self.defined, self.hidden
@@ -437,37 +470,29 @@ class _Checker:
         self.known_part(s.block, s)
 
     def bindings(self, s: BlockRealize) -> None:
-        names = names_in_bindings(s)
-        if names is not None and names <= self.defined and names.isdisjoint(self.hidden):
-            (self.part.uses if self.depth == self.part.depth else self.part.used_in_blocks).update(names)
-            return
-        block = s.block
+        block, predicate, used = s.block, s.predicate, [*s.iter_values]
         if len(s.iter_values) != len(block.iter_vars):
             self.report(
                 s, f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(s.iter_values)} bindings"
             )
-        if s.iter_values:
-            self.expr(s, *s.iter_values)
-        predicate = s.predicate
         if not predicate.dtype.is_bool:
             self.report(s, f"the predicate of block `{block.name}` has dtype {predicate.dtype}, not bool")
-        if type(predicate) is not IntImm:
-            own = next((iv.var for iv in block.iter_vars if uses_var(predicate, iv.var)), None)
-            if own is not None:
-                what = f"the predicate of block `{block.name}` names its iterator `{own.name}`"
-                self.report(
-                    s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to"
-                )
-            else:
-                self.expr(s, predicate)
+        own = None if type(predicate) is IntImm else [iv.var for iv in block.iter_vars if uses_var(predicate, iv.var)]
+        if own:
+            what = f"the predicate of block `{block.name}` names its iterator `{own[0].name}`"
+            self.report(s, f"{what}, which has no value outside: write it of the loops that the iterator is bound to")
+        elif own is not None:
+            used.append(predicate)
         for iv, value in zip(block.iter_vars, s.iter_values):
             var, dom = iv.var, iv.dom
             if dom is not None and (type(dom.min) is not IntImm or type(dom.extent) is not IntImm):
-                self.expr(s, dom.min, dom.extent)
+                used += (dom.min, dom.extent)
             if var.dtype is not value.dtype:
                 self.report(
                     s, f"iterator `{var.name}` of block `{block.name}` is {var.dtype}, its binding {value.dtype}"
                 )
+        if used:
+            self.expr(s, *used)
 
     def allocate_buffers(self, buffers: tuple[Buffer, ...], node: Any) -> None:
         if not buffers:
