@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .checked import checked
-from .dtype import HANDLE, DType
-from .expr import BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
+from .dtype import HANDLE, VOID, DType
+from .expr import NO_VALUE, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
 from .node import Node, node, set_field
 
 # where buffers live; what follows a dot may be the hardware's own (``global.vtcm``)
@@ -221,6 +221,8 @@ def decl_buffer(
 def index_expr(value: Any) -> Expr:
     """An index or a size as an expression: ints become int32 (int64 where they do not fit)."""
     e = as_expr(value)
+    if e.dtype is VOID:
+        raise TypeError(f"an index or size {NO_VALUE}: `{e!r}`")
     if not (e.dtype.is_int or e.dtype.is_bool):
         raise TypeError(f"an index or size must be an integer, not {e.dtype}: `{e!r}`")
     return e

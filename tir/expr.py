@@ -46,6 +46,8 @@ from .expr_nodes import (
 )
 from .node import Node
 
+NO_VALUE = "has no value: its type is void; a call says its type by dtype="
+
 
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
     """A constant of exactly ``dtype``; without one: bool, int32 (int64 where it does not fit), float32.
@@ -65,7 +67,7 @@ def const(value: int | float | bool, dtype: str | None = None) -> Expr:
         value = value.item()  # numpy scalar
     want = dtype if type(dtype) is DType else DType(_usual_dtype(value) if dtype is None else dtype)
     if want is VOID:
-        raise TypeError(f"the constant {value!r} beside an operand that has no value: its type is void")
+        raise TypeError(f"the constant {value!r} beside an operand that {NO_VALUE}")
     if want.lanes > 1:
         return Broadcast(const(value, want.element), want.lanes)
     if not hasattr(value, "__float__"):
@@ -205,7 +207,7 @@ def _common_dtype(a: DType, b: DType, what: Any) -> DType:
     if a.is_handle or b.is_handle:
         raise TypeError(f"operands of {_title(what)} are {a} and {b}: a handle takes no arithmetic")
     if a is VOID or b is VOID:
-        raise TypeError(f"an operand of {_title(what)} has no value: its type is void; a call says its type by dtype=")
+        raise TypeError(f"an operand of {_title(what)} {NO_VALUE}")
     if a.is_bool:
         return b
     if b.is_bool:

@@ -91,3 +91,22 @@ def test_a_function_that_calls_itself_is_refused():
     module = parse(MODULE.replace("return T.float32(-1)", "return Module.sign(x + 1.0)").replace("CALL", "A[v]"))
     with pytest.raises(tir.BuildError, match="sign calls itself"):
         tir.build(module, "cuda-sim")
+
+
+def test_a_kernel_that_passes_pointers_to_a_function_is_not_built():
+    module = parse("""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def row(A: T.Buffer((16,), "float32")):
+        for i in range(16):
+            A[i] = A[i] + 1.0
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 16), "float32")):
+        for i in T.thread_binding(4, "threadIdx.x"):
+            Module.row(T.address_of(A[i, 0]))
+""")
+    for target in ("cuda", "cuda-sim"):
+        with pytest.raises(tir.BuildError, match=r"the kernel calls a function of the module, .*row"):
+            tir.build(module, target)

@@ -187,3 +187,63 @@ def test_a_sum_across_threads_is_known_by_its_stores():
     sums = np.zeros(4, "float32")
     run(sch.mod["main"], np.ones((4, 8), "float32"), sums, np.zeros((4, 8), "float32"))
     assert (sums == 8).all()
+
+
+ROWS = """
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def row(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in range(16):
+            B[i] = A[i] + T.float32(1)
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 16), "float32"), D: T.Buffer((4, 16), "float32")):
+        C = T.alloc_buffer((4, 16), "float32")
+        for r in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, r)
+                {declared}
+                Module.row(T.address_of(A[v, 0]), T.address_of(C[v, 0]))
+        for r, j in T.grid(4, 16):
+            with T.block("D"):
+                v, w = T.axis.remap("SS", [r, j])
+                D[v, w] = C[v, w] * T.float32(2)
+"""
+BY_ROW = "T.reads(A[v, 0:16]); T.writes(C[v, 0:16])"
+
+
+CALLED = {
+    "parallel": lambda s: s.parallel("C.r"),
+    "bind": lambda s: s.bind("C.r", "blockIdx.x"),
+    "compute_at": lambda s: s.compute_at("C", "D.r"),
+    "reverse_compute_at": lambda s: s.reverse_compute_at("D", "C.r"),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_calls_access_what_their_block_declares(name):
+    sch = schedule(ROWS.format(declared=BY_ROW))
+    CALLED[name](sch)
+    if name != "bind":
+        a, d = np.arange(64, dtype="float32").reshape(4, 16), np.zeros((4, 16), "float32")
+        tir.build(sch.mod, "llvm")["main"](a, d)
+        np.testing.assert_array_equal(d, (a + 1) * 2)
+
+
+@pytest.mark.parametrize(
+    "declared", ["pass", "T.reads(A[v, 0:16])", "T.reads(A[v, 0], C[v, 0]); T.writes()"]
+)  # TVM infers the last
+def test_without_declared_writes_calls_access_anything(declared):
+    for steps in CALLED.values():
+        refused(lambda: steps(schedule(ROWS.format(declared=declared))))  # noqa: B023
+
+
+def test_a_call_whose_regions_are_declared_is_not_repeated():
+    refused(lambda: schedule(ROWS.format(declared=BY_ROW)).compute_at("C", "D.j"), "more than once", "call_global")
+
+
+def test_elements_that_rows_share_are_seen():
+    refused(
+        lambda: schedule(ROWS.format(declared="T.reads(A[v, 0:16]); T.writes(C[v // 2, 0:16])")).parallel("C.r"), "C["
+    )

@@ -240,7 +240,9 @@ class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
             self.fail(
                 node,
                 f"buffer `{buffer.name}` holds {want}, but the value stored is {made.dtype}",
-                f'convert it: T.Cast("{want}", ...)'
+                f'a call says its type by dtype="{want}"'
+                if made.dtype == "void"
+                else f'convert it: T.Cast("{want}", ...)'
                 if made.dtype.lanes == want.lanes
                 else f"the place has {want.lanes} lanes, the value {made.dtype.lanes}",
             )

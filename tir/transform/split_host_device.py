@@ -8,7 +8,7 @@ from ..aliases import sharing
 from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import Expr, IntImm, StringImm, Var, all_of, constant
+from ..expr import Call, Expr, IntImm, StringImm, Var, all_of, constant
 from ..function import IRModule, PrimFunc
 from ..launches import bytes_of, is_launch
 from ..levels import SHARED_DYN, ends_with_launch
@@ -65,6 +65,11 @@ class _Splitter:
                 size = bytes_of(n)
                 if n.buffer_var.scope == SHARED_DYN:
                     shared += size
+            elif isinstance(n, Call) and n.op == "call_global":
+                raise BuildError(
+                    f"{self.name}: the kernel calls a function of the module, `{n!r}`. Kernels call those that compute a number from "
+                    "numbers, without loops or stores; pass elements instead of pointers, or have what it does in the kernel"
+                )
         used = free_vars(s)
         place = {b.data: n for n, b in enumerate(self.func.buffers())}
         handles = sorted((v for v in used if v.dtype.is_handle), key=lambda v: place.get(v, len(place)))

@@ -13,9 +13,10 @@ from ...aliases import memory_of, shares_memory, sharing
 from ...arith.linear import in_terms_of, key
 from ...buffer import Range
 from ...equal import structural_equal
-from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
+from ...expr import BufferLoad, Call, Expr, Var, all_of, conjuncts, is_const
 from ...function import PrimFunc
 from ...node import cached_property, record
+from ...op import OPS, effect_of
 from ...poly import Formula, Names
 from ...render import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt
@@ -409,6 +410,10 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
         return Refuted(rule, [f"{side.show(missing)} would not run"], (unit.node,))
     if side.after.is_single_valued():
         return PROVED
+    foreign = next((e for e in nodes_of(unit.node) if _is_foreign(e)), None)
+    if foreign is not None:
+        rule = f"{_title(unit.name)} would run more than once, and what `{short_text(foreign)}` does beside its regions is not known"
+        return Unknown(rule, nodes=(unit.node,))
     for a in side.writes:
         for b in side.reads:
             if not shares_memory(a.access, b.access.buffer):
@@ -419,6 +424,11 @@ def _same_instances(side: StatementRelations, context: Context, outside: Callabl
                 proof = f"{side.show(twice)} reads and writes {show_element(a.access, [])}"
                 return Refuted(rule, [proof], (unit.node,))
     return PROVED
+
+
+def _is_foreign(e: Any) -> bool:
+    """Whether it is a call that may do anything: the operator table has nothing on its pointers."""
+    return isinstance(e, Call) and effect_of(e) == "opaque" and not getattr(OPS.get(e.op), "pointers", ())
 
 
 def other_condition(before: Statement, after: Sequence[Statement]) -> Expr | None:

@@ -251,7 +251,7 @@ class _Walker:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
-        accesses = _accesses(effects(s, self.around()))
+        accesses = self.as_declared(self.block, effects(s, self.around()))
         self.add(f"{self.scope}#{count}", s, time, self.instances(), accesses, inner=self.inner())
 
     def add(
@@ -341,12 +341,21 @@ class _Walker:
             around = [loop for loop in self.loops if loop[0] not in {*repeats}]
             control = list(_by_instance(steered, self.coords, around))
         found = effects(part, self.around())
-        accesses = [*control, *_as_stated(block, _accesses(found))]
-        accesses += declared(block, self.around(), found) if found.opaque else ()
+        accesses = [*control, *_as_stated(block, self.as_declared(block, found))]
         ordered = part is block.init or bool(sharing(control, memory_of(a for a in accesses if a.write)))
         kind = "init" if part is block.init else ""
         instances = [*self.coords, *((v, v) for v in repeats)]
         self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, control=steered.reads)
+
+    def as_declared(self, block: Block | None, found: Effects) -> list[Effect]:
+        """What a statement in ``block`` accesses: behind pointers, the regions that the block declares of that memory; anything,
+        if it declares no writes."""
+        made = _accesses(found)
+        if block is None or not found.opaque:
+            return made
+        regions = [*declared(block, self.around(), found)]
+        known = memory_of(regions) if block.writes else frozenset[Var]()
+        return [*(e for e in made if not (e.behind_pointer and shares_memory(e, known))), *regions]
 
 
 class _BareWalker(_Walker):

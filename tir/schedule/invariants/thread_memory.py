@@ -81,12 +81,14 @@ def _launched_again(scope: BlockRef, buffer: Buffer) -> Iterator[Problem]:
         first = next((n for n, p in enumerate(loops) if is_launch_axis(p.node.thread)), 0)
         around = [p.node for p in loops[:first]]
         if around and not is_privatizable(buffer, around):
+            alone = is_privatizable(buffer, around[:1])
             yield Problem(
                 (buffer.name, "launches"),
                 f"`{buffer.name}` ({buffer.scope} memory) ends with the kernel, which loop {loops[first - 1].name} launches "
                 "in each iteration: cannot prove that none reads what an earlier one wrote",
                 nodes=[loops[first - 1].node, loops[first].node],
-                legal=f'bind("{loops[0].name}", "blockIdx.x") before, which makes one kernel; or the scope global',
+                legal="the scope global"
+                + f'; or bind("{loops[0].name}", "blockIdx.x") before, which makes one kernel' * alone,
             )
             return
 
