@@ -247,3 +247,16 @@ def test_elements_that_rows_share_are_seen():
     refused(
         lambda: schedule(ROWS.format(declared="T.reads(A[v, 0:16]); T.writes(C[v // 2, 0:16])")).parallel("C.r"), "C["
     )
+
+
+def test_atomic_updates_of_two_buffers_in_a_block_are_bound_to_threads():
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), H: T.Buffer((1,), "int32"), R: T.Buffer((1,), "int32")):
+    for i in range(4):
+        with T.block("H"):
+            v = T.axis.spatial(4, i)
+            T.atomic_add(T.address_of(H[0]), A[v])
+            T.atomic_add(T.address_of(R[0]), A[v])
+""")
+    assert 'T.launch_thread("threadIdx.x", 256)' in tir.lower(func, target="cuda").script()

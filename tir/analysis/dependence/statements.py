@@ -251,7 +251,9 @@ class _Walker:
         if isinstance(s, Evaluate) and isinstance(s.value, IntImm):
             return
         count = self.bare[self.scope] = self.bare.get(self.scope, -1) + 1
-        accesses = self.as_declared(self.block, effects(s, self.around()))
+        found = effects(s, self.around())
+        regions = sharing(self.declared(self.block, found), memory_of(e for e in found if e.behind_pointer))
+        accesses = _as_declared(self.block, _accesses(found), regions)
         self.add(f"{self.scope}#{count}", s, time, self.instances(), accesses, inner=self.inner())
 
     def add(
@@ -341,21 +343,15 @@ class _Walker:
             around = [loop for loop in self.loops if loop[0] not in {*repeats}]
             control = list(_by_instance(steered, self.coords, around))
         found = effects(part, self.around())
-        accesses = [*control, *_as_stated(block, self.as_declared(block, found))]
+        accesses = [*control, *_as_stated(block, _as_declared(block, _accesses(found), self.declared(block, found)))]
         ordered = part is block.init or bool(sharing(control, memory_of(a for a in accesses if a.write)))
         kind = "init" if part is block.init else ""
         instances = [*self.coords, *((v, v) for v in repeats)]
         self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, control=steered.reads)
 
-    def as_declared(self, block: Block | None, found: Effects) -> list[Effect]:
-        """What a statement in ``block`` accesses: behind pointers, the regions that the block declares of that memory; anything,
-        if it declares no writes."""
-        made = _accesses(found)
-        if block is None or not found.opaque:
-            return made
-        regions = [*declared(block, self.around(), found)]
-        known = memory_of(regions) if block.writes else frozenset[Var]()
-        return [*(e for e in made if not (e.behind_pointer and shares_memory(e, known))), *regions]
+    def declared(self, block: Block | None, found: Effects) -> list[Effect]:
+        """The regions of ``block`` that say more than the effects ``found`` in it, of which some are not known."""
+        return [] if block is None or not found.opaque else [*declared(block, self.around(), found)]
 
 
 class _BareWalker(_Walker):
@@ -373,6 +369,12 @@ class _BareWalker(_Walker):
 
 def _accesses(found: Effects) -> list[Effect]:
     return [e for e in found if e.kind != PREFETCH and not shares_memory(e, found.allocated)]
+
+
+def _as_declared(block: Block | None, made: Sequence[Effect], regions: Sequence[Effect]) -> list[Effect]:
+    """The accesses ``made`` in ``block`` and those of ``regions``: these alone of what is behind pointers, if it declares writes."""
+    known = memory_of(regions) if block is not None and block.writes else frozenset[Var]()
+    return [*(e for e in made if not (e.behind_pointer and shares_memory(e, known))), *regions]
 
 
 def _as_stated(block: Block, accesses: Sequence[Effect]) -> list[Effect]:
