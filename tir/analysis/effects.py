@@ -36,6 +36,7 @@ from .evaluation import evaluated_before_body, evaluated_parts, is_steered, plac
 
 READ, WRITE, PREFETCH = "read", "write", "prefetch"
 Loop = tuple[Var, Expr, Expr]  # variable, minimum, extent
+Indices = Sequence[Any] | None  # a number, a ``Ramp`` or a (low, extent) pair for each axis
 Through = tuple[Call, int] | None  # an operator, and the position of its pointer
 
 
@@ -69,21 +70,28 @@ class Effect:
     @property
     def behind_pointer(self) -> bool:
         """Whether it is of what a pointer is given away for, at no index of its own."""
-        return not is_in_one_element(self) and (self.through is not None or self.indices is None)
+        return not self.is_in_one_element and (self.through is not None or self.indices is None)
+
+    @property
+    def caller(self) -> Any:
+        """The call that has the address through which the access is made."""
+        return self.node if self.through is None else self.through[0]
+
+    @property
+    def is_in_one_element(self) -> bool:
+        """Whether the operator that has an address accesses nothing beyond the element there."""
+        return self.through is not None and _is_in_one_element(*self.through, self.buffer)
 
     def index_parts(self) -> list[Expr]:
         """The expressions in its indices: of a box, the start and the extent of each axis."""
         return [e for index in self.indices or () for e in (index if isinstance(index, tuple) else (index,))]
 
-    def _parts(self) -> Iterator[Expr]:
-        yield from self.index_parts()
-        for _, low, extent in self.loops:
-            yield from (low, extent)
-        yield from self.guards
-
     def uses(self, variables: Collection[Var]) -> bool:
         """Whether its indices, loops or guards depend on any of ``variables``."""
-        return any(uses_var(e, variables) for e in self._parts())
+        parts = self.index_parts()
+        for _, low, extent in self.loops:
+            parts += (low, extent)
+        return any(uses_var(e, variables) for e in (*parts, *self.guards))
 
     def substituted(self, values: Mapping[Var, Expr]) -> Effect:
         """The same effect, with outer variables replaced by ``values``."""
@@ -227,25 +235,6 @@ def _exchanged(found: Sequence[Effect], old: Any, new: Any) -> tuple[Effect, ...
     return tuple(map(at, found))
 
 
-def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
-    """The accesses in ``stmt`` to the memory of ``buffer`` by what has its pointer or the address of an element; a prefetch
-    accesses none."""
-    return [e for e in effects(stmt).of(buffer) if isinstance(e.node, (Var, Call))]
-
-
-def caller_of(effect: Effect) -> Any:
-    """The call that has the address through which an access is made."""
-    return effect.node if effect.through is None else effect.through[0]
-
-
-def is_in_one_element(effect: Effect) -> bool:
-    """Whether the operator that has an address accesses nothing beyond the element there."""
-    if effect.through is None:
-        return False
-    call, position = effect.through
-    return _is_in_one_element(call, position, effect.buffer)
-
-
 def _is_in_one_element(call: Call, position: int, buffer: Buffer) -> bool:
     size = OPS[call.op].pointer(position).bytes if call.op in OPS else None
     return size is not None and size <= buffer.dtype.bytes
@@ -268,9 +257,7 @@ _NONE = Effects(())
 
 def _steering(realize: BlockRealize, around: Surroundings) -> Effects:
     views = views_in([realize.block])
-    inside = (
-        replace(around, views={**around.views, **views}) if views else around
-    )  # a view's place may read another view
+    inside = replace(around, views={**around.views, **views}) if views else around  # places of views may read others
     found = [effects(e, inside) for e in evaluated_before_body(realize) if has_load(e)]
     return Effects(tuple(e for part in found for e in part), any(part.opaque for part in found))
 
@@ -320,10 +307,7 @@ class _Walker:
 
     def of(self, *stmts: Any) -> Effects:
         for stmt in stmts:
-            if type(stmt) is BlockRealize:
-                self.walk(stmt)
-            else:
-                self.visit(stmt)
+            self.walk(stmt) if type(stmt) is BlockRealize else self.visit(stmt)
         return Effects(tuple(self.found), self.opaque, frozenset(self.allocated), tuple(self.viewed), self.by_pointer)
 
     def known(self, e: Any) -> Any:
@@ -342,6 +326,10 @@ class _Walker:
         elif kind not in LEAVES:
             for child in item.children():
                 self.visit(child)
+
+    def each(self, parts: Iterable[Any]) -> None:
+        for part in parts:
+            self.visit(part)
 
     def _for(self, loop: For) -> None:
         self.visit(loop.min)
@@ -372,10 +360,7 @@ class _Walker:
 
     def _lazy(self, item: Any) -> None:
         for part, condition in evaluated_parts(item):
-            if condition is None:
-                self.visit(part)
-            else:
-                self.under(condition, part)
+            self.visit(part) if condition is None else self.under(condition, part)
 
     def _let(self, item: Any) -> None:
         self.visit(item.value)
@@ -384,8 +369,7 @@ class _Walker:
 
     def _allocate(self, item: Any) -> None:
         self.allocated.add(item.buffer_var)
-        for part in (*item.extents, item.body):
-            self.visit(part)
+        self.each((*item.extents, item.body))
 
     def _evaluate(self, item: Evaluate) -> None:
         self.alone = item.value
@@ -434,8 +418,7 @@ class _Walker:
     def _block(self, block: Block) -> None:
         self.block = self.inner = block
         self.allocated.update(b.data for b in block.alloc_buffers)
-        for place in places_of_views(block):
-            self.visit(place)
+        self.each(places_of_views(block))
         for match in block.match_buffers:
             box = [(r.min, r.extent) for r in match.source.region]
             self.viewed.append(self._effect(READ, match.source.buffer, box, match))
@@ -476,8 +459,7 @@ class _Walker:
 
     def _region(self, region: BufferRegion, call: Call, kinds: Iterable[str]) -> None:
         box = tuple((r.min, r.extent) for r in region.region)
-        for part in (p for pair in box for p in pair):
-            self.visit(part)
+        self.each(part for pair in box for part in pair)
         for kind in kinds:
             self.touch(kind, region.buffer, box, call)
 
@@ -511,8 +493,7 @@ class _Walker:
             self.visit(place)
             return
         self.opaque = True
-        for index in place.indices:
-            self.visit(index)
+        self.each(place.indices)
         located = through is not None and _is_in_one_element(*through, place.buffer)
         for kind in kinds:
             self.touch(kind, place.buffer, place.indices if located else None, call, through)
@@ -521,8 +502,7 @@ class _Walker:
         args = list(call.args)
         mask = args[4].value if len(args) > 4 and isinstance(args[4], IntImm) else 3
         allowed = [kind for bit, kind in ((1, READ), (2, WRITE)) if mask & bit and kind in kinds]
-        for arg in args[2:]:
-            self.visit(arg)
+        self.each(args[2:])
         if isinstance(args[1], Var):
             self._pointer(args[1], allowed, call, through)
         else:
@@ -531,8 +511,7 @@ class _Walker:
     def _tensor_map(self, call: Call, kinds: Iterable[str] = (READ, WRITE), through: Through = None) -> None:
         """Memory that a copy engine accesses: any element behind the pointer."""
         pointer = call.args[0]
-        for arg in call.args[1:]:
-            self.visit(arg)
+        self.each(call.args[1:])
         if isinstance(pointer, Call) and pointer.op in _PLACES:
             _PLACES[pointer.op](self, pointer, kinds, through)
         elif isinstance(pointer, Var):
@@ -541,32 +520,24 @@ class _Walker:
     def _prefetch(self, call: Call, *_: Any) -> None:
         """Accesses a cache, not an element: an address past the end is allowed."""
         address, *rest = call.args
-        for arg in rest:
-            self.visit(arg)
+        self.each(rest)
         if not isinstance(address, Call):
             return
         place = address.args[0] if address.op == "address_of" and isinstance(address.args[0], BufferLoad) else None
         parts: Sequence[Any] = address.args if place is None else place.indices
-        for part in parts:
-            if not part.dtype.is_handle:
-                self.visit(part)
+        self.each(part for part in parts if not part.dtype.is_handle)
         if place is not None:
             self.touch(PREFETCH, place.buffer, place.indices, call)
 
     # ------------------------------------------------------------ accesses
 
-    def touch(
-        self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
-    ) -> None:
+    def touch(self, kind: str, buffer: Buffer, indices: Indices, node: Any, through: Through = None) -> None:
         self.pointers.setdefault(buffer.data, buffer)
         self.found.append(self._effect(kind, buffer, indices, node, through))
 
-    def _effect(
-        self, kind: str, buffer: Buffer, indices: Sequence[Any] | None, node: Any, through: Through = None
-    ) -> Effect:
-        made = (
-            None if indices is None else as_rows(buffer, [*map(self._index, indices)] if self.lets else list(indices))
-        )
+    def _effect(self, kind: str, buffer: Buffer, indices: Indices, node: Any, through: Through = None) -> Effect:
+        known = [*map(self._index, indices)] if indices and self.lets else indices
+        made = None if known is None else as_rows(buffer, list(known))
         while self.views and shares_memory(buffer, self.views):
             match = self.views[buffer.data]
             made = in_source(match, buffer, made, self.known)
@@ -595,8 +566,7 @@ class _Walker:
 class _Outliner(_Walker):
     """Blocks do what they declare."""
 
-    def realize(self, realize: BlockRealize) -> None:
-        self.walk(realize)
+    realize = _Walker.walk
 
     def _block(self, block: Block) -> None:
         self.allocated.update(b.data for b in block.alloc_buffers)

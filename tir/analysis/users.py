@@ -7,12 +7,12 @@ from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
 from ..buffer import Buffer, BufferRegion
-from ..expr import BufferLoad, Var
+from ..expr import BufferLoad, Call, Var
 from ..node import once
 from ..stmt import Block, BlockRealize, BufferStore, Evaluate, For, SeqStmt, Stmt, While
 from ..visit import contains, walk
 from .contents import NAMING, MembersBy, occurring, sub_statements
-from .effects import effects
+from .effects import Effect, effects
 from .index import BlockRef, Place
 
 SIDES = ("reads", "writes")
@@ -126,3 +126,9 @@ def reads_own_writes(block: Block, buffer: Buffer) -> bool:
         for n, a in enumerate(found)
         for m, b in enumerate(found)
     )
+
+
+def by_address(stmt: Any, buffer: Buffer) -> list[Effect]:
+    """The accesses in ``stmt`` to the memory of ``buffer`` by what has its pointer or the address of an element; a prefetch
+    accesses none."""
+    return [e for e in effects(stmt).of(buffer) if isinstance(e.node, (Var, Call))]

@@ -15,9 +15,10 @@ from ..target import Target
 from .default import likeliest
 from .drawing import FunctionSource, RuleSource, Source
 from .faults import Fault
+from .ranking import diverse
 from .records import Records
 from .runner import Problem
-from .search import Model, Search, Trial, diverse
+from .search import Model, Search, Trial
 from .session import Unmeasured, seconds_of, usual_model
 from .space import space_of
 

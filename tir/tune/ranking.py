@@ -13,12 +13,15 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..expr import IntImm
 from ..schedule import ExprRV, Trace
 from ..schedule.trace import Entry
 from .space import ODDS
+
+if TYPE_CHECKING:
+    from .search import Trial
 
 MOST = 4096  # vectors of decisions of a sketch that are ranked; of more, as many at random
 
@@ -107,3 +110,17 @@ def _vectors(extra: Sequence[dict[Any, float]], generator: random.Random) -> Ite
         return itertools.product(*extra)
     values = [list(e) for e in extra]
     return iter({tuple(generator.choice(v) for v in values): None for _ in range(MOST)})
+
+
+def diverse(drawn: Sequence[Trial]) -> list[Trial]:
+    """Candidates by predicted time, the best of each sketch before the second best of any, as long as it is within
+    twice the best; where nothing is predicted, in the order in which they were drawn, sketch by sketch in turn."""
+    ordered = sorted(drawn, key=lambda t: t.predicted or 0.0)
+    places: dict[str, int] = {}
+    ranks: list[tuple[float, int, Trial]] = []
+    least = min((t.predicted for t in drawn if t.predicted), default=0.0)
+    for at, trial in enumerate(ordered):
+        place = places[trial.sketch] = places.get(trial.sketch, -1) + 1
+        far = trial.predicted is not None and trial.predicted > 2.0 * least
+        ranks.append((place + (1000 if far else 0), at, trial))
+    return [trial for _, _, trial in sorted(ranks, key=lambda item: item[:2])]

@@ -23,7 +23,7 @@ from .faults import Fault
 from .learner import expected_improvement, learner
 from .model import Roofline, roofline
 from .naming import Naming
-from .ranking import decisions_of, sketch_of
+from .ranking import decisions_of, diverse, sketch_of
 from .record import Record, digest
 from .records import NO_RUN, Records, workload_key
 from .runner import Job, Measurement, Problem, Runner, require_measurements
@@ -582,20 +582,6 @@ def _better(old: Measurement | None, new: Measurement) -> Measurement | None:
 def _refused(fault: Fault) -> Measurement:
     """What a fault is as a row of trials."""
     return Measurement(-1, "refused", error=f"raised {fault.count} times: {fault.traceback}")
-
-
-def diverse(drawn: Sequence[Trial]) -> list[Trial]:
-    """Candidates by predicted time, the best of each sketch before the second best of any, as long as it is within
-    twice the best; where nothing is predicted, in the order in which they were drawn, sketch by sketch in turn."""
-    ordered = sorted(drawn, key=lambda t: t.predicted or 0.0)
-    places: dict[str, int] = {}
-    ranks: list[tuple[float, int, Trial]] = []
-    least = min((t.predicted for t in drawn if t.predicted), default=0.0)
-    for at, trial in enumerate(ordered):
-        place = places[trial.sketch] = places.get(trial.sketch, -1) + 1
-        far = trial.predicted is not None and trial.predicted > 2.0 * least
-        ranks.append((place + (1000 if far else 0), at, trial))
-    return [trial for _, _, trial in sorted(ranks, key=lambda item: item[:2])]
 
 
 def _novelty(trial: Trial, chosen: Sequence[Trial]) -> float:

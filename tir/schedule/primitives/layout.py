@@ -8,10 +8,9 @@ from typing import Any
 
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import require_injective, runs_whole_domain
-from ...analysis.effects import by_address, caller_of, is_in_one_element
 from ...analysis.index import BlockRef, LoopRef, index_of, statements, with_statements
 from ...analysis.reductions import threads_can_share
-from ...analysis.users import regions_of, uses_pointer
+from ...analysis.users import by_address, regions_of, uses_pointer
 from ...arith import Analyzer
 from ...arith.divide import exact_quotient
 from ...arith.index_map import IndexMap, typed_by_operands
@@ -127,10 +126,10 @@ def _check_transform_layout(
     require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
     require(not uses_pointer(state.func.body, old),
             "buffer {0} is also used by its pointer or through another view, which would not follow", old.name)  # fmt: skip
-    beyond = next((e for e in by_address(state.func.body, old) if not is_in_one_element(e)), None)
+    beyond = next((e for e in by_address(state.func.body, old) if not e.is_in_one_element), None)
     require(beyond is None,
             "`{0}` may access elements of {1} around the one whose address it has, which would be elsewhere",
-            caller_of(beyond) if beyond else "", old.name, nodes=[beyond.node] if beyond else [])  # fmt: skip
+            beyond.caller if beyond else "", old.name, nodes=[beyond.node] if beyond else [])  # fmt: skip
     domains = {v: Range(const(0, s.dtype), s) for v, s in zip(made.initial_indices, old.shape)}
     divides = bool(made.symbolic_divisors())
     if divides and old not in state.func.buffer_map.values():  # the caller passes the new layout of a parameter

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...aliases import is_same_parameter, memory_of, sharing
 from ...analysis.contents import NAMING, named, shape, with_memory
-from ...analysis.effects import by_address, caller_of
 from ...analysis.index import BlockRef
+from ...analysis.users import by_address
 from ...annotations import DIM_ALIGN, SWIZZLE
 from ...buffer import Buffer, BufferRegion, MatchBufferRegion
 from ...dtype import DType
@@ -185,7 +185,7 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     user = next((e for v in views for e in by_address(state.func.body, v)), None)
     require(user is None,
             "`{0}` has the address of memory of {1}, and expects {2} there",
-            caller_of(user) if user else "", buffer.name, buffer.dtype, nodes=[user.node] if user else [])  # fmt: skip
+            user.caller if user else "", buffer.name, buffer.dtype, nodes=[user.node] if user else [])  # fmt: skip
     return BufferPlan(_sharing({b: b.with_dtype(wanted) for b in views}))
 
 
