@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..aliases import shares_memory
@@ -13,7 +14,7 @@ from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..levels import is_launch_axis
-from ..node import Memo, Node
+from ..node import Memo, Node, once
 from ..render import short_text, to_lines
 from ..stmt import (
     THREAD_BINDING,
@@ -88,9 +89,11 @@ def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
     return "\n".join(lines)
 
 
+@once
 def _sizes(buffer: Buffer) -> tuple[Any, ...]:
-    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-    return (*buffer.shape, *buffer.strides, *offset)
+    """The sizes of a buffer that are no constants, and its offset."""
+    sizes = (*buffer.shape, *buffer.strides, buffer.elem_offset)
+    return tuple(size for size in sizes if size is not None and type(size) is not IntImm)
 
 
 class _Summary:
@@ -132,7 +135,6 @@ class _Summary:
 _NOTHING = frozenset[Any]()
 _Names = set[Any] | frozenset[Any]
 _SUMMARIES: Memo[_Summary] = Memo()
-_CONSTANT: Memo[bool] = Memo()  # whether the sizes of a buffer that was allocated are constants
 
 
 class _Checker:
@@ -161,10 +163,11 @@ class _Checker:
             if param not in self.defined:
                 self.report(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
             self.defined.update((buffer.data, buffer))
-        sizes = [size for b in func.buffer_map.values() for size in _sizes(b) if type(size) is not IntImm]
-        self.defined.update(size for size in sizes if isinstance(size, Var))  # one that a shape names first, it defines
-        self.computed = {v: size for size in reversed(sizes) for v in vars_in(size) if v not in self.defined}
-        self.expr(func, *sizes)
+        sizes = [*chain.from_iterable(map(_sizes, func.buffer_map.values()))]
+        if sizes:
+            self.defined.update(s for s in sizes if isinstance(s, Var))  # one that a shape names first, it defines
+            self.computed = {v: size for size in reversed(sizes) for v in vars_in(size) if v not in self.defined}
+            self.expr(func, *sizes)
         if type(func.body) is BlockRealize:
             self.bindings(func.body)
             self.inside(func.body.block, func.body)
@@ -182,9 +185,8 @@ class _Checker:
         return True
 
     def buffer_parts(self, buffer: Buffer, node: Any) -> None:
-        for part in _sizes(buffer):
-            if type(part) is not IntImm:
-                self.expr(node, part)
+        for size in _sizes(buffer):
+            self.expr(node, size)
 
     # ------------------------------------------------------------ expressions
 
@@ -364,7 +366,7 @@ class _Checker:
 
     def loop(self, s: Any) -> None:
         """Visit a nest of loops."""
-        fresh, launched, defined = list[Var](), len(self.threads), self.defined
+        fresh, launched, defined = [], len(self.threads), self.defined
         while type(s) is For:
             var, low, extent = s.loop_var, s.min, s.extent
             dtype = var.dtype
@@ -502,9 +504,7 @@ class _Checker:
                 if buffer in self.defined or buffer in buffers[:n]:
                     self.report(node, f"buffer `{buffer.name}` is allocated twice")
         for buffer in buffers:
-            if not _CONSTANT.get(buffer):
-                self.buffer_parts(buffer, node)
-                _CONSTANT[buffer] = all(type(size) is IntImm for size in _sizes(buffer))
+            self.buffer_parts(buffer, node)
         pointers = [buffer.data for buffer in buffers]
         self.defined.update(buffers, pointers)
         self.part.bound.update(buffers, pointers)
