@@ -579,7 +579,8 @@ def _or_reflected(build: Callable[[Any, Any], Expr]) -> Callable[[Expr, Any], An
     """``build``, left to the operators of what stands on the right where that says so, as NumPy's operators do."""
 
     def apply(self: Expr, other: Any) -> Any:
-        return NotImplemented if getattr(type(other), "__array_ufunc__", build) is None else build(self, other)
+        decides = not isinstance(other, (Expr, int)) and getattr(type(other), "__array_ufunc__", build) is None
+        return NotImplemented if decides else build(self, other)
 
     return apply
 

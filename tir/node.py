@@ -125,12 +125,12 @@ class Memo(Generic[T]):
 
     def get(self, node: Node | None) -> T | None:
         """The value for ``node``; None if there is none."""
-        memos = getattr(node, "_memos", None)
+        memos = None if node is None else node._memos
         found = None if memos is None else memos.get(self)
         return node if found is _ITSELF else found  # type: ignore[return-value]
 
     def __setitem__(self, node: Node, value: T) -> None:
-        memos = getattr(node, "_memos", None)
+        memos = node._memos
         value = _ITSELF if value is node else value
         if memos is None:
             _set_memos(node, {self: value})
@@ -141,7 +141,7 @@ class Memo(Generic[T]):
         """As :meth:`get`, and it is kept no longer."""
         found = self.get(node)
         if found is not None:
-            del node._memos[self]  # type: ignore[attr-defined]
+            del node._memos[self]
         return found
 
     def setdefault(self, node: Node, value: T) -> T:
