@@ -283,7 +283,8 @@ def uses_var(root: Any, variables: Any) -> bool:
 
 def vars_in(*roots: Any) -> set[Var]:
     """The variables that occur under ``roots``."""
-    found, variables = list(roots), set[Var]()
+    found = list(roots)
+    variables: set[Var] = set()
     for item in found:  # which grows
         kind = item.__class__
         if kind is Var:

@@ -86,7 +86,7 @@ def hulls_without_data(indices: Sequence[Range | None], loops: Sequence[Loop]) -
 def _varies(parts: Sequence[Expr], deciding: Container[Any]) -> bool:
     """Whether one of ``parts`` may have several values while the block runs: it uses memory, an impure call, or a variable
     that depends on one."""
-    found = list[Any](parts)
+    found: list[Any] = [*parts]
     for e in found:  # which grows
         kind = e.__class__
         if kind is BufferLoad or e in deciding or (kind is Call and effect_of(e) not in ("pure", "read")):

@@ -112,7 +112,7 @@ class Effect:
     def elements(self) -> tuple[tuple[Expr, ...] | None, tuple[Loop, ...]]:
         """The index of one element on each axis, None if it is unknown, and the loops around it: vectors and boxes are loops
         over their lanes and elements."""
-        loops, made = list(self.loops), list[Expr]()
+        loops, made = list(self.loops), []
         for index in self.indices or ():
             if isinstance(index, tuple):
                 low, extent, step = *index, None

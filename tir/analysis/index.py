@@ -333,7 +333,7 @@ def _name_of(realize: BlockRealize) -> str:
 def _tables_of(stmt: Any) -> tuple[dict[Var, For], dict[str, BlockRealize], list[For]]:
     """The loops in a statement by variable, the realizes of blocks by name, and the loops that are not serial, or have
     annotations; of a long sequence, by parts."""
-    loops, blocks, marked = dict[Var, For](), dict[str, BlockRealize](), list[For]()
+    loops, blocks, marked = {}, {}, []
     for n in shape(stmt):
         if type(n) is For:
             loops[n.loop_var] = n

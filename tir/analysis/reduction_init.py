@@ -233,7 +233,7 @@ def runs_first(init: Effect) -> bool:
     firsts = init.first or ()
     if not firsts:
         return True
-    analyzer, start = Analyzer(), dict[Var, Expr]()
+    analyzer, start = Analyzer(), {}
     for var, low, extent in init.loops:
         analyzer.bind(var, Range(low, extent))
         if not any(uses_var(part, var) for index in init.indices or () for part in _parts(index)):

@@ -56,7 +56,7 @@ def require_one_name(realize: BlockRealize) -> None:
         return
     views = views_in([block])
     for part in (block.init, block.body):
-        used, names = [] if part is None else list(effects(part)), dict[Var, Buffer]()
+        used, names = [] if part is None else list(effects(part)), {}
         written = memory_of(source_of(e.buffer, views) for e in used if e.write)
         for effect in used:
             source = source_of(effect.buffer, views)

@@ -111,7 +111,7 @@ class State:
 
     def calls(self) -> list[Any]:
         """The recorded calls, first to last."""
-        found, chain = list[Any](), self.trace
+        found, chain = [], self.trace
         while chain is not None:
             chain, call = chain
             found.append(call)
@@ -421,7 +421,7 @@ def with_own_conditions(state: State, block: BlockRef) -> tuple[State, BlockRef,
 
     An ``if`` stays where the block may change what it reads, and where it guards a bound or a binding that may fail.
     """
-    shells = list[For | IfThenElse]()  # the statements that contain nothing but the block, nearest first
+    shells = []  # the statements that contain nothing but the block, nearest first
     for place in block.ancestors():
         if not isinstance(place.node, For) and not (
             isinstance(place.node, IfThenElse) and place.node.else_case is None

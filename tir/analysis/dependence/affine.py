@@ -179,7 +179,7 @@ def in_one_iteration(s: AffineForms, a: Access, t: AffineForms, b: Access, loops
     if a.buffer is not b.buffer or a.loops or b.loops:
         return False
     around = [loop for loop in s.unit.loops if loop[0] in loops and not is_const(loop[2], 1)]
-    moving, sums = {v for v, _, _ in around}, list[Expr]()
+    moving, sums = {v for v, _, _ in around}, []
     for i, j in zip(s.on_loops(a).indices or (), t.on_loops(b).indices or ()):
         mine, theirs = s.beside(i, moving), t.beside(j, moving)
         if mine is not None and theirs is not None and mine[0].terms_key() == theirs[0].terms_key():

@@ -133,7 +133,7 @@ def values_taken_once(
 def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
     """Whether ``values`` differ in any two iterations of ``loops``. False means "not shown"."""
     moving = {v for v, _, extent in loops if not is_const(extent, 1)}
-    return moving <= {*values} or moving <= (determined_by(values, loops) or frozenset[Var]())
+    return moving <= {*values} or moving <= (determined_by(values, loops) or frozenset())
 
 
 def determined_by(

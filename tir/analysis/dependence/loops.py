@@ -145,7 +145,7 @@ class _Iterations:
         for side in self.sides:
             side.touch(wider_access_map)
             side.ignored = side.unit.local | question.ignored | own
-        changing = frozenset[Var]().union(*(side.unit.written for side in self.sides))
+        changing = frozenset().union(*(side.unit.written for side in self.sides))
         self.forms = {id(side): AffineForms(side.unit, changing) for side in self.sides}
         self.differ: dict[frozenset[Any], bool] = {}
         self.private: dict[Var, bool] = {}

@@ -320,7 +320,7 @@ class _Walker:
         self.lifetimes.update((b.data, len(time)) for b in block.alloc_buffers)
         self.block = block
         # a loop that no iterator uses repeats the block: its variable distinguishes the instances
-        used = vars_in(*[value for _, value in self.coords]) if leaf else set[Var]()
+        used = vars_in(*[value for _, value in self.coords]) if leaf else set()
         repeats = [v for v, _, extent in self.loops if v not in used and not is_const(extent, 1)] if leaf else []
         if block.name != "root" or block.iter_vars:
             self.scope = block.name
