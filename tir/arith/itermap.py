@@ -33,6 +33,7 @@ from ..expr import (
     is_const,
     max_,
     min_,
+    one,
 )
 from ..node import record
 from ..visit import nodes_of, uses_var
@@ -326,8 +327,8 @@ def _mixed_radix(indices: Sequence[Expr], domains: Mapping[Var, Range], check: s
             if c != size:
                 return None
             size *= extent.value
-        one = const(1, e.dtype)
-        splits = [Split(v, one, extent, const(c, e.dtype)) for c, v, extent in reversed(digits)]
+        unit = one(e.dtype)
+        splits = [Split(v, unit, extent, unit if c == 1 else const(c, e.dtype)) for c, v, extent in reversed(digits)]
         sums.append(IterSum(tuple(splits), base.build(e.dtype), const(size, e.dtype)))
     if check == "bijective" and any(v not in used and not is_const(r.extent, 1) for v, r in domains.items()):
         return None

@@ -13,7 +13,8 @@ from ..analysis.index import Place
 from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
-from ..expr import BufferLoad, Expr, IntImm, Var, const, is_const, logical_and, one
+from ..dtype import DType
+from ..expr import BufferLoad, Expr, IntImm, Var, is_const, logical_and, one
 from ..stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
@@ -140,8 +141,8 @@ def renest(loops: Iterable[For], body: Stmt) -> Stmt:
     return body
 
 
-def product(factors: Iterable[Expr], dtype: str) -> Expr:
-    result: Expr = const(1, dtype)
+def product(factors: Iterable[Expr], dtype: DType) -> Expr:
+    result = one(dtype)
     for factor in factors:
         result = result * factor
     return result
