@@ -224,6 +224,17 @@ def test_symbolic_tiles():
         same(sch, n=5, m=7)
 
 
+@pytest.mark.parametrize("n", [96, 67])
+def test_parts_of_packed_panels_are_packed_once(n):
+    """A panel of 48 columns is a quotient and a remainder of the column: of one quotient, 16 remainders are 16 columns."""
+    sch = schedule(TWO.replace("(16, 16)", f"(16, {n})").replace("T.grid(16, 16)", f"T.grid(16, {n})"))
+    sch.split(sch.get_loops("C")[-1], [None, 3, 16])
+    sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // 48, j % 48))
+    sch.compute_at("B", sch.get_loops("C")[-2])
+    assert int(sch.get(sch.get_loops("B")[-1]).extent) == 16
+    same(sch)
+
+
 def test_a_predicated_producer_moves():
     sch = schedule(CHAIN)
     sch.split(sch.fuse("B.i", "B.j"), [None, 5])

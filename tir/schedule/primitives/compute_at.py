@@ -20,12 +20,12 @@ from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
-from ...arith.linear import linear, uncast
+from ...arith.linear import key, linear, uncast
 from ...arith.regions import relax, union
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...dtype import DType
 from ...errors import attempt, first_legal, on_refusal, refusal, require
-from ...expr import BufferLoad, Expr, FloorDiv, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
 from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
@@ -524,7 +524,7 @@ def _solve_domains(
         box = wanted.get(region.buffer)
         if box is None:
             continue
-        for axis, want in zip(region.region, box):
+        for axis, want in _joined(region.region, box).items():
             if steps and uses_var(want.min, steps):
                 one = const(1, axis.min.dtype)
                 axis = Range(axis.min + (axis.extent - 1) * end, one)
@@ -532,6 +532,20 @@ def _solve_domains(
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
     return {var: _of_type(union([(r,) for r in ranges])[0], var.dtype) for var, ranges in found.items()}
+
+
+def _joined(region: Sequence[Range], box: Sequence[Range]) -> dict[Range, Range]:
+    """The range wanted for each axis of an access, where ``e // size`` that is to have one value, and ``e % size``, are an axis ``e``."""
+    wanted = dict(zip(region, box))
+    quotients = {key(r.min): r for r in region if isinstance(r.min, FloorDiv) and is_const(wanted[r].extent, 1)}
+    for axis in region:
+        e = axis.min
+        if not isinstance(e, FloorMod) or not isinstance(e.b, IntImm) or not is_const(axis.extent, 1):
+            continue
+        if (above := quotients.pop(key(FloorDiv(e.a, e.b)), None)) is not None:
+            rest = wanted.pop(axis)
+            wanted[Range(e.a, axis.extent)] = Range(wanted.pop(above).min * e.b + rest.min, rest.extent)
+    return wanted
 
 
 def _of_type(values: Range, dtype: DType) -> Range:

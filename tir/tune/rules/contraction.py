@@ -204,6 +204,8 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if found.lane.size * 2 <= lanes or not found.is_packable:  # half of a padded vector would be empty, or none can be
         lanes = min(lanes, found.lane.size)
     counts = [n for n in (1, 2, 3, 4) if (n - 1) * lanes < found.lane.size]
+    if found.lane.extent is None:
+        counts = [1]  # wider panels save some loads, but half of the last one is empty, as likely as not
     if found.is_of_digits and found.lane.size % lanes:
         lanes = gcd(lanes, found.lane.size)
         counts = [n for n in counts if found.lane.size % (n * lanes) == 0]
@@ -235,8 +237,7 @@ class Tiling:
             for wide in range(1, 15)
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        partly = found.lane.extent is None  # then half of the last panel is empty, as likely as not
-        columns = found.lane.size + (vectors * lanes // 2 if partly else 0)
+        columns = found.lane.size
         padded = -(-columns // (vectors * lanes)) * vectors * lanes
         reading = tuple(padded * n for n in found.reading(env))
 
