@@ -13,7 +13,7 @@ from corpus_programs import ALL, CORPUS
 
 from tir.dtype import DType
 from tir.function import IRModule
-from tir.interp import expressions
+from tir.interp import expressions, lanes
 from tir.interp.compiler import Compiler
 from tir.op import OPS
 from tir.script import parse
@@ -70,27 +70,25 @@ class Site:
 
 def names():
     def divide(how, a, b):
-        return expressions._divide_lanes(np.array(a), np.array(b), how, Site(), ()).tolist()
+        return lanes.divide_lanes(np.array(a), np.array(b), how, Site(), ()).tolist()
 
     def shaped(offset, shape, strides):
-        return expressions._shaped(np.arange(24), offset, shape, strides).tolist()
+        return lanes.shaped(np.arange(24), offset, shape, strides).tolist()
 
     def lanes_left(where):
-        return expressions._lanes_left(np.array([True, False, True]), where, lambda lanes: lanes > 1).tolist()
+        return lanes.lanes_left(np.array([True, False, True]), where, lambda lanes: lanes > 1).tolist()
 
     def lane_by_lane():
         condition = np.array([True, False, True])
-        found = [
-            expressions._lane_by_lane(c, lambda k: k, lambda k: -k, np.dtype("int8")) for c in (condition, ~condition)
-        ]
+        found = [lanes.lane_by_lane(c, lambda k: k, lambda k: -k, np.dtype("int8")) for c in (condition, ~condition)]
         return [f.tolist() for f in found]
 
     return {
         "source": source, "divide": divide, "shaped": shaped, "lanes_left": lanes_left, "lane_by_lane": lane_by_lane,
         "q_multiply": lambda *args: int(OPS["q_multiply_shift"].numpy(*args)), "identifier": expressions.identifier,
-        "shift_amounts": lambda a: expressions._shift_amounts(np.array(a), 8, Site(), ()).tolist(),
-        "shift_amount": lambda a: expressions._shift_amount(a, 8, Site(), ()),
-        "concatenate": lambda parts: expressions._concatenate(tuple(parts), np.dtype("int8")).tolist(), "DType": DType,
+        "shift_amounts": lambda a: lanes.shift_amounts(np.array(a), 8, Site(), ()).tolist(),
+        "shift_amount": lambda a: lanes.shift_amount(a, 8, Site(), ()),
+        "concatenate": lambda parts: lanes.joined(tuple(parts), np.dtype("int8")).tolist(), "DType": DType,
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from ..dtype import DType
 from ..errors import RunError
 from ..op import OPS, string_arg
 from ..visit import walk
-from . import memory, numbers, tiles
+from . import lanes, memory, numbers, tiles
 from .nesting import is_deep
 from .numbers import is_small_float, storage_dtype, value_dtype
 
@@ -215,7 +215,7 @@ class Expressions(ABC):
             return f"{self.helper(divide_checked)}({a}, {b}, {how!r}, {site}, {values})", r
         if floor or (ra[0] >= 0 and rb[0] > 0):
             return f"({a} {'//' if quotient else '%'} {b})", r
-        return f"{self.helper(E.trunc_div if quotient else _truncmod)}({a}, {b})", r
+        return f"{self.helper(E.trunc_div if quotient else lanes.truncmod)}({a}, {b})", r
 
     # ------------------------------------------------------------------ everything else
 
@@ -282,7 +282,7 @@ class Expressions(ABC):
             return self.rounded(f"({a} - {b} * {self.helper(np.floor)}({a} / {b}))", dtype)
         site, values = self.site("division", None)
         how = {E.FloorDiv: "//", E.FloorMod: "%", E.Div: "truncdiv", E.Mod: "truncmod"}[kind]
-        return self.rounded(f"{self.helper(_divide_lanes)}({a}, {b}, {how!r}, {site}, {values})", dtype)
+        return self.rounded(f"{self.helper(lanes.divide_lanes)}({a}, {b}, {how!r}, {site}, {values})", dtype)
 
     def _comparison(self, e: Any) -> str:
         return f"({self.expr(e.a)} {_COMPARE[type(e)]} {self.expr(e.b)})"
@@ -301,7 +301,7 @@ class Expressions(ABC):
         if not _may_fail(e.b):
             return f"({self.expr(e.a)} {sign} {self.expr(e.b)})"
         name, text = self.lanes_of(e.a, e.b)
-        return f"{self.helper(_lanes_left)}({self.expr(e.a)}, {word == 'and'}, lambda {name}: {text})"
+        return f"{self.helper(lanes.lanes_left)}({self.expr(e.a)}, {word == 'and'}, lambda {name}: {text})"
 
     def _not(self, e: E.Not) -> str:
         return f"(not {self.expr(e.a)})" if e.dtype.lanes == 1 else f"(~{self.expr(e.a)})"
@@ -322,7 +322,7 @@ class Expressions(ABC):
             cases = [self.lanes_of(e.args[0], a) for a in e.args[1:]]
             lazy = ", ".join(f"lambda {name}: {text}" for name, text in cases)
             kind = self.const(value_dtype(e.dtype), "np")
-            return f"{self.helper(_lane_by_lane)}({self.expr(e.args[0])}, {lazy}, {kind})"
+            return f"{self.helper(lanes.lane_by_lane)}({self.expr(e.args[0])}, {lazy}, {kind})"
         return self.choice(e.args[0], self.expr(e.args[1]), self.expr(e.args[2]), False)
 
     def _cast(self, e: E.Cast) -> str:
@@ -356,7 +356,7 @@ class Expressions(ABC):
         parts = ", ".join(self.expr(v) for v in e.vectors)
         kind = self.const(value_dtype(e.dtype), "np")
         picks = ", ".join(self.expr(i) for i in e.indices)
-        joined = f"{self.helper(_concatenate)}(({parts},), {kind})"
+        joined = f"{self.helper(lanes.joined)}(({parts},), {kind})"
         if len(e.indices) == 1:
             return f"{self.helper(numbers.from_numpy)}({joined}[{picks}], {self.const(e.dtype)})"
         return f"{joined}[[{picks}]]"
@@ -410,14 +410,14 @@ class Expressions(ABC):
 
     def _shift(self, e: E.Call) -> str:
         symbol, (site, values) = "<<" if e.op == "shift_left" else ">>", self.site("shift", None)
-        by = f"{self.helper(_shift_amounts)}({self.expr(e.args[1])}, {e.dtype.bits}, {site}, {values})"
+        by = f"{self.helper(lanes.shift_amounts)}({self.expr(e.args[1])}, {e.dtype.bits}, {site}, {values})"
         return self.rounded(f"({self.expr(e.args[0])} {symbol} {by})", e.dtype)
 
     def shift(self, e: E.Call) -> tuple[str, Bounds]:
         (a, ra), (b, (low, high)) = self.value(e.args[0]), self.value(e.args[1])
         if low < 0 or high >= e.dtype.bits:
             site, values = self.site("shift", None)
-            b = f"{self.helper(_shift_amount)}({b}, {e.dtype.bits}, {site}, {values})"
+            b = f"{self.helper(lanes.shift_amount)}({b}, {e.dtype.bits}, {site}, {values})"
             low, high = max(low, 0), min(high, e.dtype.bits - 1)
         full = (int(e.dtype.min_value), int(e.dtype.max_value))
         if e.op == "shift_left":
@@ -450,7 +450,7 @@ class Expressions(ABC):
 
     def _combine(self, e: E.Call) -> str:
         parts = ", ".join(self.expr(a) for a in e.args)
-        return f"{self.helper(_concatenate)}(({parts},), {self.const(value_dtype(e.dtype), 'np')})"
+        return f"{self.helper(lanes.joined)}(({parts},), {self.const(value_dtype(e.dtype), 'np')})"
 
     def _undef(self, e: E.Call) -> str:
         return self.const(
@@ -483,7 +483,7 @@ class Expressions(ABC):
             f"({', '.join(map(self.expr, e.args))},)" if isinstance(e, E.Call) and e.args else "()"
             for e in (shape, strides)
         ]
-        return f"{self.helper(_shaped)}({self.pointer(data)}, {self.expr(offset)}, {', '.join(sizes)})"
+        return f"{self.helper(lanes.shaped)}({self.pointer(data)}, {self.expr(offset)}, {', '.join(sizes)})"
 
     def _pointer(self, e: E.Call) -> str:
         return self.pointer(e)
@@ -529,24 +529,6 @@ def _is_leaf(e: Any) -> bool:
     return isinstance(e, (E.Ramp, E.Broadcast, E.Var, E.Shuffle)) or (isinstance(e, E.Call) and e.op in _WHOLE)
 
 
-def _lane_by_lane(condition: np.ndarray, then: Any, other: Any, kind: np.dtype) -> np.ndarray:
-    """``then`` in the lanes where ``condition`` holds, ``other`` in the rest; each is evaluated only for its lanes."""
-    result = np.empty(condition.shape, kind)
-    for case, lanes in ((then, np.flatnonzero(condition)), (other, np.flatnonzero(~condition))):
-        if lanes.size:
-            result[lanes] = case(lanes)
-    return result
-
-
-def _lanes_left(decided: np.ndarray, where: bool, case: Any) -> np.ndarray:
-    """``decided``, with the lanes equal to ``where`` replaced by ``case``, which is evaluated only for these lanes."""
-    result = decided.copy()
-    lanes = np.flatnonzero(decided == where)
-    if lanes.size:
-        result[lanes] = case(lanes)
-    return result
-
-
 def _may_fail(e: Any) -> bool:
     """Whether evaluating ``e`` may fail: it reads memory, calls, or divides integers."""
     divides = (E.Div, E.FloorDiv, E.FloorMod, E.Mod)
@@ -560,43 +542,6 @@ def _harmless(e: E.Select) -> bool:
 
 def identifier(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) or "v"
-
-
-def _truncmod(a: int, b: int) -> int:
-    return a - b * E.trunc_div(a, b)
-
-
-def _concatenate(parts: tuple[Any, ...], dtype: np.dtype) -> np.ndarray:
-    return np.concatenate([np.atleast_1d(np.asarray(p, dtype)) for p in parts])
-
-
-def _divide_lanes(a: np.ndarray, b: np.ndarray, how: str, site: Any, values: tuple[Any, ...]) -> np.ndarray:
-    if np.any(b == 0):
-        site.fail("division by zero in a lane of a vector", values)
-    if how == "//":
-        return a // b
-    if how == "%":
-        return a % b
-    return np.fmod(a, b) if how == "truncmod" else (a - np.fmod(a, b)) // b
-
-
-def _shaped(memory: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    """The array of ``shape`` that starts ``offset`` elements from the beginning; ``strides`` in elements."""
-    if not strides:
-        return memory[offset : offset + int(np.prod(shape))].reshape(shape)
-    return np.lib.stride_tricks.as_strided(memory[offset:], shape, [s * memory.itemsize for s in strides])
-
-
-def _shift_amount(amount: int, bits: int, site: Any, values: tuple[Any, ...]) -> int:
-    if not 0 <= amount < bits:
-        site.fail(f"shift by {amount} of a {bits}-bit integer: the amount must be in [0, {bits})", values)
-    return amount
-
-
-def _shift_amounts(amounts: np.ndarray, bits: int, site: Any, values: tuple[Any, ...]) -> np.ndarray:
-    for amount in amounts[(amounts < 0) | (amounts >= bits)]:
-        _shift_amount(int(amount), bits, site, values)
-    return amounts
 
 
 _TABLE: dict[type, Callable[[Any, Any], str]] = {
