@@ -16,6 +16,7 @@ from ...aliases import memory_of, shares_memory
 from ...analysis.contents import contents, sub_statements
 from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.initialization import is_privatizable
+from ...analysis.dependence.loops import check_parallel
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
@@ -227,7 +228,7 @@ class _Kernels:
                             f"{used.name}"
                         ],
                         [made.node, used.node],
-                        self._one_kernel(made, used) + self._ways(w.name),
+                        self._one_kernel(made, used, buffer) + self._ways(w.name),
                     )
         return None
 
@@ -238,10 +239,11 @@ class _Kernels:
             return f"{delta.primitive} before the loops are bound, or with global memory"
         return f'compute_at("{writer}", …) in the other kernel, or set_scope("{writer}", …, "global")'
 
-    @staticmethod
-    def _one_kernel(a: LoopRef, b: LoopRef) -> str:
-        """The advice to bind a loop around both first, where there is one."""
+    def _one_kernel(self, a: LoopRef, b: LoopRef, buffer: Buffer) -> str:
+        """The advice to bind a loop around both first, where there is one whose iterations are independent."""
         around = next((p for p in a.loops() if any(p is q for q in b.loops())), None)
+        if around and not check_parallel(self.func, around.node, THREAD_BINDING, frozenset({buffer.data})).is_proved:
+            return ""
         return f'bind("{around.name}", "blockIdx.x") before, which makes them one; or ' if around else ""
 
     def _by_loops(self, buffer: Buffer, users: list[Statement]) -> Problem | None:

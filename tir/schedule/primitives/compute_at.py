@@ -464,8 +464,8 @@ def _rebuild(
     keep_units: bool,
     when: Sequence[Expr] = (),
 ) -> Stmt:
-    """The block in new loops inside those ``around``: iterators run over ``domains``, guarded by their own domains, and
-    by ``when`` if that is stronger. A domain that depends on a loop depends on what is now in the place of that loop."""
+    """The block in new loops inside those ``around``: iterators run over ``domains`` (one of none, that only loops around bind, keeps
+    its value), guarded by their own domains, and by ``when`` if that is stronger. A domain that depends on a loop depends on what is now in the place of that loop."""
     analyzer = Analyzer()
     for above in around:
         analyzer.bind(above.var, above.range)
@@ -485,7 +485,9 @@ def _rebuild(
         )
         iters.append(iterator if dom is iterator.dom else iterator.replace(dom=dom))
         low, extent = _smaller(analyzer, dom, domains.get(iterator.var, dom))
-        if isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
+        if iterator.var not in domains and not is_const(extent, 1) and not uses_var(old, left):
+            value = old  # a loop around both places decides it: a step in time
+        elif isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
             value = low
         else:
             var = Var(f"ax{len(loops)}", iterator.var.dtype)
