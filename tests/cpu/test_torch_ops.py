@@ -83,6 +83,7 @@ def test_layouts_of_inputs_are_those_of_torch():
     torch.testing.assert_close(f(torch.tensor(1.0).expand(2, 3), 1.0, 1, False), scaled(torch.ones(2, 3), 1, 1, False))
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch looks at it itself
 def test_gradients_are_those_of_the_function_that_is_given():
     f = op(POLAR, back=BACK)
     x, y = (torch.rand(5, requires_grad=True) for _ in "xy")
