@@ -500,6 +500,16 @@ def test_a_vector_of_equal_lanes_is_a_broadcast():
     assert isinstance(simplify(Ramp(I, const(1), 4) * Broadcast(const(1), 4)), Ramp)
 
 
+@pytest.mark.parametrize("first, known", [(144, True), (150, False), (145, None)])
+def test_a_comparison_that_all_lanes_agree_on_is_decided(first, known):
+    made = simplify(Ramp(const(first), const(1), 6) < Broadcast(const(150), 6))
+    assert known is None if isinstance(made, LT) else bool(made.value.value) is known
+
+
+def test_no_unsigned_number_is_below_zero():
+    assert not simplify(Var("x", "uint8") < const(0, "uint8")).value
+
+
 def test_a_choice_that_is_the_same_in_all_lanes_is_made():
     a, b = Ramp(I, const(1), 4), Ramp(J, const(1), 4)
     for n, chosen in enumerate((b, a)):

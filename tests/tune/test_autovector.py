@@ -8,8 +8,10 @@ import pytest
 
 import tir
 from tir import te
+from tir.buffer import decl_buffer
+from tir.expr import BufferLoad, Max, const
 from tir.stmt import BufferStore, For
-from tir.tune.autovector import Compiled, vectors_of
+from tir.tune.autovector import Compiled, vectors_of, work_of
 from tir.visit import walk
 
 ONE = "llvm -num-cores=1"
@@ -115,3 +117,8 @@ def test_what_few_vectors_load_is_taken_out_of_the_loop_around(terms: int, is_pl
     caches = "-vector_width=512 -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216"
     made = tir.tune.default(program, f"{ONE} {caches}")
     assert (made.mod.script() == tir.Schedule(program).mod.script()) == is_plain
+
+
+def test_an_extremum_of_numbers_that_may_be_nan_is_compared_and_selected():
+    x, y = (BufferLoad(decl_buffer((4,), "float32"), (const(n),)) for n in range(2))
+    assert [work_of(e)[0] for e in (Max(x, y), x + y)] == [3, 1]

@@ -186,6 +186,13 @@ def test_a_sum_of_columns_has_vectors_along_the_result():
     assert not any(b.name.endswith("_rf") for b in sch.get_child_blocks("root"))
 
 
+@pytest.mark.parametrize("terms, columns, scope", [(9, 60, "local"), (900, 60, "global")])
+def test_sums_of_few_rows_stay_in_registers_where_these_hold_a_result(terms: int, columns: int, scope: str):
+    sch = tir.tune.default(rows.column_sum(terms, columns), "llvm -vector_width=512 -num-cores=1")
+    update = next(b.name for b in sch.get_child_blocks("root") if b.name.endswith("_update"))
+    assert sch.get(update).writes[0].buffer.scope == scope
+
+
 def test_a_small_program_stays_on_one_core():
     assert "parallel" not in kinds(tir.tune.default(elementwise.scale_add(1000), "llvm -num-cores=8"), "out")
 
@@ -250,7 +257,7 @@ def test_a_product_with_a_triangular_matrix_has_vectors():
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.7, 1.0], ids=["may be faster", "is near", "cannot be faster"])
-def test_decisions_are_tried_the_other_way_only_where_that_may_be_faster_by_enough(
+def test_decisions_and_the_plain_program_are_tried_only_where_they_may_be_faster_by_enough(
     floor: float, monkeypatch: pytest.MonkeyPatch
 ):
     module = importlib.import_module("tir.tune.default")
@@ -260,7 +267,7 @@ def test_decisions_are_tried_the_other_way_only_where_that_may_be_faster_by_enou
     monkeypatch.setattr(module, "predict", lambda *of, below=inf: predicted.append(of) or found(*of))
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of) or without(*of))
     tir.tune.default(rows.softmax(64, 100), "llvm -num-cores=1")
-    assert (bool(tried), len(predicted) > 1) == (not floor, not floor)
+    assert (bool(tried), len(predicted) > 1) == (not floor, floor < 1.0)
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax", "conv2d"])

@@ -51,3 +51,12 @@ def test_long_distances_are_summed_in_chunks():
 
 def test_an_operand_that_lies_along_the_results_is_read_in_place():
     assert "B_" not in default(distances(60, 32, 12, *TERMS["least sums"], turned=True)).mod.script()
+
+
+@pytest.mark.parametrize("dtype, is_left", [("uint8", True), ("int16", False)])
+def test_differences_of_bytes_along_a_row_are_left_to_an_instruction_that_sums_them(dtype: str, is_left: bool):
+    a, b, k = te.placeholder((6, 40), dtype), te.placeholder((9, 40), dtype), te.reduce_axis((0, 40), "k")
+    wide = lambda value: value.astype("int32")  # noqa: E731
+    value = lambda i, j: te.sum(te.abs(wide(a[i, k]) - wide(b[j, k])), axis=k)  # noqa: E731
+    func = te.create_prim_func([a, b, te.compute((6, 9), value)])
+    assert (default(func).func.script() == func.script()) == is_left

@@ -242,11 +242,13 @@ class Simplifier:
         if not is_index(a.dtype):
             if isinstance(a, (IntImm, FloatImm)) and isinstance(b, (IntImm, FloatImm)):
                 return compare(type(e), a, b)
-            if e.dtype.lanes == 1 and (a.dtype.is_int or a.dtype.is_bool):
-                if key(a) == key(b):
-                    return TRUE if type(e) in (EQ, LE, GE) else FALSE
-                return by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b)) or changed
-            return changed
+            if not (a.dtype.is_int or a.dtype.is_bool):
+                return changed
+            if key(a) == key(b):
+                known = TRUE if type(e) in (EQ, LE, GE) else FALSE
+            else:
+                known = by_bounds(type(e), bound_of(self.ctx, a), bound_of(self.ctx, b))
+            return changed if known is None else known if e.dtype.lanes == 1 else Broadcast(known, e.dtype.lanes)
         left, right = value_form(self.ctx, a), value_form(self.ctx, b)
         diff, exact = left.minus(right), is_exact(self.ctx, a) and is_exact(self.ctx, b)
         if not diff.is_const and exact:

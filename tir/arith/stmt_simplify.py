@@ -7,7 +7,7 @@ from typing import Any
 from ..aliases import other_names
 from ..buffer import Buffer, Range
 from ..dtype import BOOL
-from ..expr import Expr, IntImm, Not, Var, as_bool
+from ..expr import Broadcast, Expr, IntImm, Not, Var, as_bool
 from ..node import Node
 from ..stmt import NOP, AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, LetStmt, SeqStmt, Stmt, is_nop, seq
 from ..visit import is_pure
@@ -73,6 +73,8 @@ class _StmtSimplifier:
 
     def visit_IfThenElse(self, s: IfThenElse) -> Stmt:
         condition = self.expr(s.condition)
+        if isinstance(condition, Broadcast):  # the same in all lanes
+            condition = condition.value
         known = as_bool(condition) if condition.dtype.lanes == 1 else condition
         if isinstance(known, IntImm):
             taken = s.then_case if known.value else s.else_case

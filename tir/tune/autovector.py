@@ -24,6 +24,7 @@ COUNTED = 1  # instructions of a loop beside those of its statement
 STORED = 2  # instructions of a store to another place in each iteration
 TOGETHER = 4  # vectors at a time
 LEAST = 4  # lanes of a vector
+NAN = 2  # operations more of an extremum of floating-point numbers: what is not a number is compared and selected
 GROUP = 8  # neighbours that each iteration stores, at most
 LATENCY = 4  # cycles until the result of an operation can be used
 
@@ -144,7 +145,7 @@ def vectors_of(
         if not made.indices:  # places of parts need an axis
             made = replace(made, buffer=replace(made.buffer, shape=(IntImm(1),)), indices=(IntImm(0),))
         made = replace(
-            made, indices=(*made.indices[:-1], made.indices[-1] + inner), value=rewrite(made.value, _of_bytes)
+            made, indices=(*made.indices[:-1], made.indices[-1] + inner), value=rewrite(made.value, difference_of_bytes)
         )
     whole, left = divmod(size, lanes)
     extents = (
@@ -157,8 +158,8 @@ def vectors_of(
     return Vectors(made, loops, (left >= half) / whole, left % half / size)
 
 
-def _of_bytes(e: Any) -> Expr | None:
-    """An absolute difference of bytes as one operation: along a row, ``psadbw`` has it."""
+def difference_of_bytes(e: Any) -> Expr | None:
+    """Of an absolute difference of bytes, the difference, which stands for the one operation that it is: along a row, ``psadbw`` has it."""
     difference = e.args[0] if isinstance(e, Call) and e.op == "abs" else None
     sides = (difference.a, difference.b) if isinstance(difference, Sub) else ()
     are_bytes = bool(sides) and all(isinstance(s, Cast) and str(s.value.dtype) == "uint8" for s in sides)
@@ -201,7 +202,8 @@ def work_of(value: Expr) -> tuple[float, float]:
         own = own_cost(e)
         again = own > 0 and key(e) in seen
         seen.add(key(e))
-        work = 0.0 if again else own + sum(w for w, _ in parts)
+        is_of_nan = isinstance(e, (Max, Min)) and e.dtype.is_float and not isinstance(e.b, FloatImm)
+        work = 0.0 if again else own + NAN * is_of_nan + sum(w for w, _ in parts)
         return work, LATENCY * own + max((d for _, d in parts), default=0.0)
 
     found = visit(value)

@@ -22,8 +22,11 @@ from .versions import in_versions
 TRIES = 3  # decisions of each kind that are tried the other way: the last ones
 GAIN = 0.8  # of the time that the model has to expect without a fusion: its usual error, and memory that fusing saves
 GROWTH = 1.2  # times the bytes that are read at each call, which padding may add
-LESS = 0.7  # of the time that it has to expect without another decision, or of the plain program
-NEAR = 2.0  # times the floor of a program: what takes less than that is not tried the other way, which has never been faster by enough
+LESS = 0.7  # of the time that it has to expect without another decision
+PLAIN = 0.8  # of the time that it has to expect of the plain program, which no schedule should be much slower than
+NEAR = (
+    2.0  # times the floor of a program: of what takes less than that, only the plain program has been faster by enough
+)
 
 
 @with_recursion_limit
@@ -85,9 +88,17 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     is less than the likeliest results has to be faster by more than the model errs."""
     best = space.made(begin, likeliest_offer)
     found = predict(best.schedule, space.env)
-    if found is None or found.seconds <= NEAR * found.floor:
+    if found is None:
         return best.schedule
     on_cpu = space.env.target.kind not in GPUS
+    if found.seconds > NEAR * found.floor:
+        best, found = _without_some(best, found, space, on_cpu)
+    is_best = not on_cpu or PLAIN * found.seconds <= found.floor
+    return best.schedule if is_best or predict(begin, space.env, below=PLAIN * found.seconds) is None else begin
+
+
+def _without_some(best: Made, found: Prediction, space: Space, on_cpu: bool) -> tuple[Made, Prediction]:
+    """``best``, which ``found`` is predicted of, or what the model expects to be faster by enough without some of its decisions."""
     left: list[tuple[str, str]] = []
     for fuses, gain in ((True, GAIN), (False, LESS))[: 1 + on_cpu]:
         for one in [d for d in best.decisions if d.fuses is fuses][: -TRIES - 1 : -1]:
@@ -98,8 +109,7 @@ def _least(begin: Schedule, space: Space) -> Schedule:
             if shorter is not None and not _grows(best.schedule, other.schedule):
                 best, found = other, shorter
                 left.append((one.rule, one.block))
-    is_best = not on_cpu or LESS * found.seconds <= found.floor
-    return best.schedule if is_best or predict(begin, space.env, below=LESS * found.seconds) is None else begin
+    return best, found
 
 
 def _elsewhere(one: Decision, made: Made, found: Prediction) -> float:

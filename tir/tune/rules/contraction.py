@@ -26,7 +26,7 @@ from ..core import CLOSE, any_rows_cost, tile_cost
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..turning import turn_panels
-from .reductions import AHEAD
+from .reductions import AHEAD, adds_bytes
 from .spatial import share_out
 
 LINE = 64  # bytes of a cache line
@@ -193,7 +193,7 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     """Tile a contraction for registers and caches; one fork for each width of the panels, the cheapest first."""
     nest = Nest.in_steps(sch, block)
     found = nest and Contraction.of_pairs(nest)
-    if not found or not found.rows or found.is_of_few_rows:
+    if not nest or not found or not found.rows or found.is_of_few_rows or adds_bytes(nest, env):
         return []
     if found.is_of_few_terms and epilogue(sch, found.nest) is None:
         return []

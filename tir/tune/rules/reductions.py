@@ -9,6 +9,7 @@ from ...analysis.reductions import SUM
 from ...arith.linear import key
 from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule
+from ..autovector import difference_of_bytes
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, loop_of, usual, volume
 from ..space import Env, accepted, choose, rule
@@ -20,6 +21,7 @@ TOGETHER = (8, 4, 2)  # rows that are added at a time
 ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
 STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
 SUMS = 2  # vectors of partial sums of each of them
+GROUPED = 16  # bytes that are summed at a time, at least
 PARTS = 4  # of an element that are straight code
 AHEAD = 4096  # bytes: how far ahead what comes from beyond the caches is requested, where too few loads are under way otherwise
 
@@ -43,9 +45,9 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         near, row = is_close, row_of(nest, lanes, is_close)
     if nest.reduction is None or nest.block.init is None:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
-    elif along is not None and lies_along(nest, along, lanes, near):
+    elif not adds_bytes(nest, env) and along is not None and lies_along(nest, along, lanes, near):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        streamed = near is walks and _streams(nest, env)
+        streamed = near is walks and _streams(nest, env) and not _is_straight(nest, along, lanes)
         strip = (_along_streamed_result if streamed else along_result)(made, nest, along, outer, env)
         if not streamed:
             _read_panels_ahead(made, nest, along, env)
@@ -121,6 +123,15 @@ def _adds_neighbours(nest: Nest, row: Axis, env: Env) -> bool:
     )
 
 
+def adds_bytes(nest: Nest, env: Env) -> bool:
+    """Whether LLVM sums absolute differences of bytes along a row by an instruction of its own (``psadbw``): more at a time than vectors of sums."""
+    row = row_of(nest, env.lanes(nest.width))
+    update = nest.reduction and nest.reduction.of_one_value()
+    if row is None or not update or not update.combination or update.combination.combiner is not SUM:
+        return False
+    return row.size >= GROUPED and all(difference_of_bytes(term.value) is not None for term in update.combination.terms)
+
+
 def _fills(axis: Axis, lanes: int) -> bool:
     """Whether terms along ``axis`` are worth vectors of partial sums: where the length is symbolic, a short row is a part of one."""
     return axis.extent is None or axis.size >= 2 * lanes
@@ -145,6 +156,13 @@ def _streams(nest: Nest, env: Env) -> bool:
     return len(again) < len(nest.loads) and all(
         prod(usual(s) for s in a.buffer.shape) * a.buffer.dtype.bytes <= small for a in again
     )
+
+
+def _is_straight(nest: Nest, along: Axis, lanes: int) -> bool:
+    """Whether the sums of a row of results are few vectors, and so few terms that they stay in registers as straight code; more terms would wait for
+    each other there."""
+    vectors = -(-along.size // lanes)
+    return vectors <= UNROLL and volume(nest.reduce) * vectors <= STRAIGHT
 
 
 def _read_panels_ahead(sch: Schedule, nest: Nest, along: Axis, env: Env) -> None:

@@ -19,7 +19,7 @@ from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
 from .contraction import CONFLICT, LINE, Contraction, collide, epilogue
 from .inline import padded_in_place
-from .reductions import is_close, lies_along
+from .reductions import adds_bytes, is_close, lies_along
 from .sliding import with_shared_sums
 from .spatial import asked_of, without_borders
 from .strips import in_strips, split_rows, stages_before
@@ -41,6 +41,8 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Fork]:
     shared = with_shared_sums(sch, nest, env)
     if shared is not None:
         return [shared]
+    if adds_bytes(nest, env):
+        return []
     made = sch.copy()
     nest = padded_in_place(made, block)
     if nest is None or nest.reduction is None:
