@@ -18,6 +18,7 @@ from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
+from ..cost.footprint import Part
 from ..cost.footprint_table import Machine
 from ..expr import Add, BufferLoad, Call, Div, Expr, IntImm, Max, Min, Mul, Shuffle, Sub, Var, const, constant
 from ..function import PrimFunc
@@ -88,6 +89,12 @@ class _Around:
         """The loops that are left around: what is in the same ones runs beside each other."""
         return tuple(loop.loop_var for loop in self.loops if loop.kind in (SERIAL, PARALLEL))
 
+    @property
+    def part(self) -> Part:
+        """The loops around that no step has unrolled or vectorized."""
+        straight = self.compiled.straight if self.compiled else ()
+        return tuple(x.loop_var for x in self.loops if x.kind in (SERIAL, PARALLEL) or x.loop_var in straight)
+
     def middle(self) -> dict[Var, int]:
         """An iteration that is far from the borders and diagonals of arrays, the first of straight code and vectors."""
         whole = {x.loop_var: _extent(x) for x in self.loops if x.kind in (SERIAL, PARALLEL)}
@@ -127,10 +134,12 @@ def _extent(loop: For) -> int:
     return usual(loop.extent)
 
 
-def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float], float, float]:
-    """Seconds of the instructions of the busiest thread, by block; of the store that takes most of them, the number of threads and
+def core_seconds(
+    func: PrimFunc, machine: Machine, env: Env
+) -> tuple[dict[str, float], dict[Part, float], float, float]:
+    """Seconds of the instructions of the busiest thread, by block and by part; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
-    blocks: dict[str, float] = {}
+    blocks, parted = dict[str, float](), dict[Part, float]()
     most, shared, passes = 0.0, 1.0, 1.0
     rate = LATENCY / machine.latency  # cycles a second
     parts = max(1, round(PORTS * 2 * env.lanes(32) * rate / machine.peak))
@@ -160,9 +169,10 @@ def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, 
             count = max(1, around.count(PARALLEL))
             threads = count / -(-count // env.threads)  # as many as are never idle
             blocks[around.block] = blocks.get(around.block, 0.0) + seconds / threads
+            parted[around.part] = parted.get(around.part, 0.0) + seconds / threads
             if seconds > most:
                 most, shared, passes = seconds, threads, around.passes
-    return blocks, shared, passes
+    return blocks, parted, shared, passes
 
 
 def _read(found: Sequence[tuple[BufferStore | Call | Shuffle, _Around]]) -> dict[Buffer, float]:
