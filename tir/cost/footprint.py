@@ -440,7 +440,7 @@ def _places(row: int, apart: Sequence[tuple[int, int]], way: int) -> int:
 def _slower(buffer: Buffer, box: _Box, around: Sequence[For], machine: Machine) -> float:
     """Of an access in loops, see :class:`_Access`: by the innermost loops that load as many lines as a core does at a time."""
     most, ways = machine.under_way, machine.ways
-    way = machine.sizes["L1"] // ways
+    way = max(LINE, machine.sizes["L1"] // ways)
     extents = [extent for extent, _ in _extents(box, buffer)]
     pitch, crowds = buffer.dtype.bytes, False
     for n in reversed(buffer.shape):

@@ -16,7 +16,7 @@ from math import inf, prod
 from ..analysis.index import index_of
 from ..arith import simplify
 from ..buffer import Buffer
-from ..cost.footprint import Cache, Part, operations, traffic_of_parts
+from ..cost.footprint import LINE, Cache, Part, operations, traffic_of_parts
 from ..cost.footprint_table import Machine
 from ..display import duration
 from ..expr import BufferLoad, Mul, Var, const
@@ -230,7 +230,7 @@ def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
     """The seconds in which each level delivers what each part loads from it. What nearly fills a level overflows in part."""
     levels = [("L2", "L1", machine.ways), ("L3", "L2", machine.ways), ("memory", "L3", 0)]
     sizes = [(machine.sizes[near], ways) for _, near, ways in levels]
-    caches = [Cache(int(size * share), ways, size // max(1, ways)) for size, ways in sizes for share in FITS]
+    caches = [Cache(int(size * share), ways, max(LINE, size // max(1, ways))) for size, ways in sizes for share in FITS]
     *moved, once = traffic_of_parts(func, [*caches, Cache(sys.maxsize)], machine)
     touched = sum(once.values())
     count, terms = len(FITS), {level: dict[Part, float]() for level, _, _ in levels}
