@@ -27,7 +27,7 @@ from tir.equal import structural_digest
 from tir.function import IRModule
 from tir.testing.oracle import random_inputs
 from tir.tune.drawing import Replays, RuleSource
-from tir.tune.model import predict
+from tir.tune.model import floor, predict, smooth_maximum
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
 
@@ -126,18 +126,18 @@ def _is_met_again(times: list[float]) -> bool:
 def judged(found: dict[str, Any], env: Env) -> tuple[float, float]:
     """Spearman's correlation of the model's seconds with those measured, and the least time of the eight that the model
     takes to be fastest, as a share of the best's speed."""
-    program = IRModule.of(tir.script.parse(found["program"]))["main"]
+    lowest = floor(tir.Schedule(tir.script.parse(found["program"])), env)
     times = [one["seconds"] for one in found["candidates"]]
-    guesses = [_seconds(one["text"], program, env) for one in found["candidates"]]
+    guesses = [_predicted(one["text"], lowest, env) for one in found["candidates"]]
     first = sorted(range(len(times)), key=guesses.__getitem__)[:8]
     return spearman(times, guesses), min(times) / min(times[n] for n in first)
 
 
-def _seconds(text: str, program: tir.PrimFunc, env: Env) -> float:
-    """The model's seconds of a candidate of a program."""
-    found = predict(tir.script.parse(text), env, before=program)
+def _predicted(text: str, lowest: float, env: Env) -> float:
+    """The model's seconds of a candidate, whose program can take no less than ``lowest``."""
+    found = predict(tir.script.parse(text), env)
     assert found is not None, f"the model has no answer for\n{text}"
-    return found.seconds
+    return max(lowest, smooth_maximum([*{**found.terms, "arguments": lowest}.values()]))
 
 
 def spearman(a: list[float], b: list[float]) -> float:

@@ -7,11 +7,10 @@ every iteration loads what its inner loops load. Conditions count as true, so ta
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd, prod
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 from ..analysis.effects import effects
 from ..arith import Analyzer
@@ -22,12 +21,11 @@ from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, M
 from ..function import IRModule, PrimFunc
 from ..node import cached_property, once
 from ..op import effect_of
-from ..stmt import PARALLEL, SERIAL, BlockRealize, For, IfThenElse, Stmt
+from ..stmt import BlockRealize, For, IfThenElse, Stmt
 from ..visit import has_load, substitute, uses_var, walk
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
 LINE = 64  # bytes of a cache line
-Part = tuple[Var, ...]  # of a program: what is in these serial loops
 
 
 @dataclass(frozen=True)
@@ -100,58 +98,7 @@ def _digits(moving: Linear, ends: Mapping[Var, tuple[int, int] | None]) -> _Span
 
 
 _Box = tuple["_Span | None", ...]  # None: all of an axis
-
-Lines = Mapping[
-    tuple[Part, float], int
-]  # bytes of cache lines, by the part that touches them first and how much longer they take
-
-
-class Cache(NamedTuple):
-    """``size`` bytes, in which lines that are a multiple of ``way`` bytes apart have the same places, for ``ways`` of them (0: for any number)."""
-
-    size: int
-    ways: int = 0
-    way: int = 0
-
-
-@dataclass(eq=False)
-class _Access:
-    """A box of a buffer in a part of the program, the first that touches it. ``slower``: times as long as its lines take from
-    far caches if they are at few places of the near one, which keeps as many under way."""
-
-    buffer: Buffer
-    box: _Box
-    part: Part = ()
-    slower: float = 1.0
-
-    def of(self, box: _Box) -> _Access:
-        """Another box of it."""
-        return _Access(self.buffer, box, self.part, self.slower)
-
-    @cached_property
-    def rows(self) -> tuple[int, list[tuple[int, int]]]:
-        """See :func:`_rows`."""
-        return _rows_of([n for n, _ in self.extents], self.buffer)
-
-    @cached_property
-    def extents(self) -> list[tuple[int, int]]:
-        return _extents(self.box, self.buffer)
-
-    @cached_property
-    def lines(self) -> int:
-        """Cache lines that hold it."""
-        row, apart = self.rows
-        return row * prod(count for count, _ in apart)
-
-    def crowd(self, way: int) -> int:
-        """The lines at each place that it is at, of a cache of which ``way`` bytes have one at each."""
-        row, apart = self.rows
-        return -(-self.lines // max(1, _places(row, apart, way))) if apart else 1
-
-
-@once
-def _whole(buffer: Buffer) -> _Access:
-    return _Access(buffer, (None,) * len(buffer.shape))
+_Access = tuple[Buffer, _Box]
 
 
 def _union(a: _Box, b: _Box) -> _Box | None:
@@ -178,7 +125,7 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
     rows = tuple(_rows(root, using))
     sizes = [(level, using.sizes[level]) for level in LEVELS if level in using.sizes]
     below = [*(level for level, _ in sizes[1:]), "memory"]
-    traffic = {level: sum(_moved(root, Cache(size)).values()) for (_, size), level in zip(sizes, below)}
+    traffic = {level: _moved(root, size) for (_, size), level in zip(sizes, below)}
     name = func.attrs.get("global_symbol", "main")
     return Footprint(str(getattr(name, "value", name)), rows, root.flops(), traffic, using)
 
@@ -191,13 +138,7 @@ def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
     [25856]
     """
     root = _root(_function(program))
-    return [sum(_moved(root, Cache(size)).values()) for size in sizes]
-
-
-def traffic_of_parts(func: PrimFunc, caches: Sequence[Cache], machine: Machine) -> list[Lines]:
-    """As :func:`traffic`, by part and, where its lines crowd a few places of the near cache, by how much longer they take from a far one."""
-    root = _root(func, machine)
-    return [_moved(root, cache) for cache in caches]
+    return [_moved(root, size) for size in sizes]
 
 
 def operations(program: Any) -> int:
@@ -216,11 +157,11 @@ def _flops_of(func: PrimFunc) -> int:
     return _root(func).flops()
 
 
-def _root(func: PrimFunc, machine: Machine | None = None) -> _Node:
-    """The loops and accesses of a function, and how much longer their lines take on a ``machine``."""
+def _root(func: PrimFunc) -> _Node:
+    """The loops and accesses of a function."""
     root = _Node("", ())
     _add_loops(func.body, root, {})
-    _add_accesses(func.body, root, machine)
+    _add_accesses(func.body, root)
     return root
 
 
@@ -252,7 +193,7 @@ class _Node:
 
     def accessed(self) -> int:
         """Bytes loaded and stored by all iterations."""
-        own = sum(a.buffer.dtype.bytes * _volume(a) for a in self.accesses)
+        own = sum(buffer.dtype.bytes * _volume(box, buffer) for buffer, box in self.accesses)
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
     @cached_property
@@ -266,34 +207,28 @@ class _Node:
         return _united([*self.accesses, *(access for child in self.children for access in child.boxes)])
 
     @cached_property
-    def own_lines(self) -> Lines:
-        """The cache lines that what is directly in it touches, in any one iteration."""
+    def own_lines(self) -> int:
+        """Bytes of the cache lines that what is directly in it touches, in any one iteration."""
         return _lines(_united(self.accesses))
 
     @cached_property
-    def lines(self) -> Lines:
-        """The cache lines that all iterations touch."""
+    def lines(self) -> int:
+        """Bytes of the cache lines that all iterations touch."""
         return _lines(self.boxes)
 
     @cached_property
-    def bytes_of_one_iteration(self) -> int:
+    def lines_of_one_iteration(self) -> int:
         """Bytes of the cache lines that any one iteration touches."""
-        return sum(_lines(self.boxes_of_one_iteration).values())
-
-    def fits(self, cache: Cache) -> bool:
-        """Whether a cache holds what any one iteration touches."""
-        if self.bytes_of_one_iteration > cache.size:
-            return False
-        return cache.ways == 0 or all(a.crowd(cache.way) <= cache.ways for a in self.boxes_of_one_iteration)
+        return _lines(self.boxes_of_one_iteration)
 
     def _over_loops(self, depth: int) -> Iterator[_Access]:
         """The accesses in it, over all iterations of the loops inside of the outermost ``depth``."""
         if self.accesses:
             loops = {f.loop_var: f.domain for f in self.around[depth:]}
             ends = {var: domain.ends() for var, domain in loops.items()}
-            for a in self.accesses:
-                gathered = _gathered(a.buffer, a.box, loops, ends)
-                yield a.of(gathered or tuple(span and span.over(loops, ends) for span in a.box))
+            for buffer, box in self.accesses:
+                gathered = _gathered(buffer, box, loops, ends)
+                yield buffer, gathered or tuple(span and span.over(loops, ends) for span in box)
         for child in self.children:
             yield from child._over_loops(depth)
 
@@ -321,17 +256,17 @@ def _gathered(
 
 def _united(accesses: Iterable[_Access]) -> list[_Access]:
     """Boxes that contain all of ``accesses``: one for those of a buffer that are near each other."""
-    found: dict[Buffer, list[_Access]] = {}
-    for access in accesses:
-        several = found.setdefault(access.buffer, [])
-        for n, other in enumerate(several):
-            both = _union(other.box, access.box)
+    found: dict[Buffer, list[_Box]] = {}
+    for buffer, box in accesses:
+        boxes = found.setdefault(buffer, [])
+        for n, other in enumerate(boxes):
+            both = _union(other, box)
             if both is not None:
-                several[n] = other.of(both)
+                boxes[n] = both
                 break
         else:
-            several.append(access)
-    return [access for several in found.values() for access in several]
+            boxes.append(box)
+    return [(buffer, box) for buffer, boxes in found.items() for box in boxes]
 
 
 def _length(loop: For) -> int:
@@ -364,7 +299,7 @@ def _add_loops(item: Any, node: _Node, values: Mapping[Var, Expr]) -> None:
                 _add_loops(child, node, values)
 
 
-def _add_accesses(body: Stmt, root: _Node, machine: Machine | None) -> None:
+def _add_accesses(body: Stmt, root: _Node) -> None:
     """Add every access under ``body`` to the loop that it is directly in. An init does not count, a block with opaque
     effects accesses what it declares."""
     nodes = _by_loops(root)
@@ -373,10 +308,7 @@ def _add_accesses(body: Stmt, root: _Node, machine: Machine | None) -> None:
         if effect.first is None:
             node = nodes[tuple(v for v, _, _ in effect.loops if v in rows)]
             box = effect.box() or effect.buffer.full_region().region
-            spans = tuple(map(_Span.of, _simplified(box, node.around)))
-            part = tuple(loop.loop_var for loop in node.around if loop.kind in (SERIAL, PARALLEL))
-            slower = _slower(effect.buffer, spans, node.around, machine) if machine else 1.0
-            node.accesses.append(_Access(effect.buffer, spans, part, slower))
+            node.accesses.append((effect.buffer, tuple(map(_Span.of, _simplified(box, node.around)))))
 
 
 def _simplified(box: Box, loops: Sequence[For]) -> Box:
@@ -413,83 +345,52 @@ def _extents(box: _Box, buffer: Buffer) -> list[tuple[int, int]]:
     return made
 
 
-def _volume(access: _Access) -> int:
-    return prod(extent for extent, _ in access.extents)
+def _volume(box: _Box, buffer: Buffer) -> int:
+    count = 1
+    for extent, _ in _extents(box, buffer):
+        count *= extent
+    return count
 
 
-def _rows_of(extents: Sequence[int], buffer: Buffer) -> tuple[int, list[tuple[int, int]]]:
-    """The lines of what is contiguous in a box, or has less than a line between neighbours; and how many such rows there are along each axis,
-    with the bytes between them."""
-    together, apart, pitch, whole, each = 1, [], 1, True, buffer.dtype.bytes
-    for extent, n in zip(reversed(extents), reversed(buffer.shape)):
-        size = n.value  # type: ignore[attr-defined]  (a constant, as for _extents)
-        if whole or pitch * each < LINE:
+def _in_lines(box: _Box, buffer: Buffer) -> int:
+    """Bytes of the cache lines that hold the box: what is contiguous, or has less than a line between neighbours, is rounded up to lines."""
+    together, apart, pitch, whole = 1, 1, 1, True
+    for extent, size in reversed(_extents(box, buffer)):
+        if whole or pitch * buffer.dtype.bytes < LINE:
             together += (extent - 1) * pitch
-        elif extent > 1:
-            apart.append((extent, pitch * each))
+        else:
+            apart *= extent
         whole = whole and extent == size
         pitch *= size
-    return -(-together * each // LINE), apart
+    return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
 
 
-def _places(row: int, apart: Sequence[tuple[int, int]], way: int) -> int:
-    """At how many places of a cache, of which ``way`` bytes have a line at each, rows of lines are: few where they are multiples of a page apart."""
-    return min(way // LINE, row * prod(min(count, way // gcd(between, way)) for count, between in apart))
+def _lines(boxes: Iterable[_Access]) -> int:
+    """Bytes of the cache lines that hold the boxes."""
+    return sum(_sizes(boxes, _in_lines).values())
 
 
-def _slower(buffer: Buffer, box: _Box, around: Sequence[For], machine: Machine) -> float:
-    """Of an access in loops, see :class:`_Access`: by the innermost loops that load as many lines as a core does at a time."""
-    most, ways = machine.under_way, machine.ways
-    way = max(LINE, machine.sizes["L1"] // ways)
-    extents = [extent for extent, _ in _extents(box, buffer)]
-    pitch, crowds = buffer.dtype.bytes, False
-    for n in reversed(buffer.shape):
-        crowds = crowds or (pitch > LINE and pitch % (way * ways // most) == 0)
-        pitch *= getattr(n, "value", 1)
-    for loop in reversed(around) if crowds else ():
-        moved = [span.first.coefficient(loop.loop_var) if span else 0 for span in box]
-        extents = [n + abs(step) * (_length(loop) - 1) for n, step in zip(extents, moved)]
-        row, apart = _rows_of(extents, buffer)
-        if row * prod(count for count, _ in apart) >= most:
-            return max(1.0, most / (ways * _places(row, apart, way)))
-    return 1.0
+def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> dict[Buffer, int]:
+    """The sizes of the boxes of each buffer, together at most that of all of it."""
+    found: dict[Buffer, int] = {}
+    for buffer, box in boxes:
+        found[buffer] = found.get(buffer, 0) + size(box, buffer)
+    return {buffer: min(count, size((None,) * len(buffer.shape), buffer)) for buffer, count in found.items()}
 
 
-def _lines(boxes: Iterable[_Access]) -> Lines:
-    """Bytes of the cache lines that hold the boxes, of each buffer together at most those of all of it."""
-    found, left = dict[tuple[Part, float], int](), dict[Buffer, int]()
-    for a in boxes:
-        rest = left[a.buffer] if a.buffer in left else _whole(a.buffer).lines
-        size = min(rest, a.lines)
-        left[a.buffer] = rest - size
-        found[a.part, a.slower] = found.get((a.part, a.slower), 0) + size * LINE
-    return found
-
-
-def _moved(node: _Node, cache: Cache) -> Lines:
-    """What is loaded into a cache in one execution of ``node``."""
-    found = dict[tuple[Part, float], int]()
-    _add_moved(node, cache, 1, found)
-    return found
-
-
-def _add_moved(node: _Node, cache: Cache, runs: int, found: dict[tuple[Part, float], int]) -> None:
-    fits = not node.children or node.fits(cache)
-    runs *= 1 if fits else node.extent
-    for source, count in (node.lines if fits else node.own_lines).items():
-        found[source] = found.get(source, 0) + runs * count
-    for child in () if fits else node.children:
-        _add_moved(child, cache, runs, found)
+def _moved(node: _Node, size: int) -> int:
+    """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
+    if node.lines_of_one_iteration <= size or not node.children:
+        return node.lines
+    return node.extent * (node.own_lines + sum(_moved(child, size) for child in node.children))
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
     if node.around:
-        volumes, touched = Counter[Buffer](), Counter[str]()
-        for a in node.boxes:
-            volumes[a.buffer] = min(volumes[a.buffer] + _volume(a), _volume(_whole(a.buffer)))
-        for buffer, volume in volumes.items():
-            touched[buffer.name] += volume * buffer.dtype.bytes
-        lines = sum(node.lines.values())
+        touched: dict[str, int] = {}
+        for buffer, volume in _sizes(node.boxes, _volume).items():
+            touched[buffer.name] = touched.get(buffer.name, 0) + volume * buffer.dtype.bytes
+        lines = node.lines
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(
             node.name,

@@ -22,8 +22,7 @@ COLOURS["compute"] = "#54a24b"
 class Machine:
     """The limits of one core: ``sizes`` in bytes of :data:`LEVELS`, ``peak`` in operations and ``bandwidth`` in bytes a
     second; ``latency`` is the seconds until the result of a multiply-add can be used, ``gather`` those that
-    an element of a gathered vector takes. L1 and L2 hold ``ways`` lines at each place; a core loads ``under_way`` lines at a time (here
-    lines that are a page apart take 3.9 times as long as others, as if 8 of 32 were).
+    an element of a gathered vector takes.
 
     ``bandwidth`` has the rates of L1, L2, L3 and memory.
     """
@@ -33,8 +32,6 @@ class Machine:
     bandwidth: Mapping[str, float]
     latency: float = 4 / 3e9
     gather: float = 0.5 / 3e9
-    ways: int = 8
-    under_way: int = 32
 
     @staticmethod
     def of(target: Any = None) -> Machine:

@@ -18,7 +18,6 @@ from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
-from ..cost.footprint import Part
 from ..cost.footprint_table import Machine
 from ..expr import Add, BufferLoad, Call, Div, Expr, IntImm, Max, Min, Mul, Shuffle, Sub, Var, const, constant
 from ..function import PrimFunc
@@ -89,12 +88,6 @@ class _Around:
         """The loops that are left around: what is in the same ones runs beside each other."""
         return tuple(loop.loop_var for loop in self.loops if loop.kind in (SERIAL, PARALLEL))
 
-    @property
-    def part(self) -> Part:
-        """The loops around that no step has unrolled or vectorized."""
-        straight = self.compiled.straight if self.compiled else ()
-        return tuple(x.loop_var for x in self.loops if x.kind in (SERIAL, PARALLEL) or x.loop_var in straight)
-
     def middle(self) -> dict[Var, int]:
         """An iteration that is far from the borders and diagonals of arrays, the first of straight code and vectors."""
         whole = {x.loop_var: _extent(x) for x in self.loops if x.kind in (SERIAL, PARALLEL)}
@@ -134,12 +127,10 @@ def _extent(loop: For) -> int:
     return usual(loop.extent)
 
 
-def core_seconds(
-    func: PrimFunc, machine: Machine, env: Env
-) -> tuple[dict[str, float], dict[Part, float], float, float]:
-    """Seconds of the instructions of the busiest thread, by block and by part; of the store that takes most of them, the number of threads and
+def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float], float, float]:
+    """Seconds of the instructions of the busiest thread, by block; of the store that takes most of them, the number of threads and
     the share of runs that a guard lets pass."""
-    blocks, parted = dict[str, float](), dict[Part, float]()
+    blocks: dict[str, float] = {}
     most, shared, passes = 0.0, 1.0, 1.0
     rate = LATENCY / machine.latency  # cycles a second
     parts = max(1, round(PORTS * 2 * env.lanes(32) * rate / machine.peak))
@@ -169,10 +160,9 @@ def core_seconds(
             count = max(1, around.count(PARALLEL))
             threads = count / -(-count // env.threads)  # as many as are never idle
             blocks[around.block] = blocks.get(around.block, 0.0) + seconds / threads
-            parted[around.part] = parted.get(around.part, 0.0) + seconds / threads
             if seconds > most:
                 most, shared, passes = seconds, threads, around.passes
-    return blocks, parted, shared, passes
+    return blocks, shared, passes
 
 
 def _read(found: Sequence[tuple[BufferStore | Call | Shuffle, _Around]]) -> dict[Buffer, float]:

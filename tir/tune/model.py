@@ -7,7 +7,6 @@ starting threads costs.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from math import inf, prod
 from ..analysis.index import index_of
 from ..arith import simplify
 from ..buffer import Buffer
-from ..cost.footprint import LINE, Cache, Part, operations, traffic_of_parts
+from ..cost.footprint import operations, traffic
 from ..cost.footprint_table import Machine
 from ..display import duration
 from ..expr import BufferLoad, Mul, Var, const
@@ -38,7 +37,7 @@ SHARPNESS = 6  # of the smooth maximum
 FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows
 # The share of the time of each level that prefetching and other instructions do not hide, fitted to candidates of the programs
 # without a star of benchmarks.model_order.
-EXPOSED = {"L2": 0.6, "L3": 1.0, "memory": 1.0}
+EXPOSED = {"L2": 0.5, "L3": 0.1, "memory": 1.0}
 START = 5e-6  # seconds to start and to join threads
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
 
@@ -69,11 +68,10 @@ def predict(
     env: Env | Target | str = "llvm",
     sizes: Mapping[str, int] | None = None,
     below: float = inf,
-    before: PrimFunc | None = None,
 ) -> Prediction | None:
     """The time of a scheduled program on one core of a CPU, or on a GPU; ``env`` may be a target. None where the model has no answer:
     symbolic sizes that ``sizes`` does not give by name, and threads of a GPU on a CPU; and where it is not less than ``below`` seconds, which is
-    known sooner. Of a module: the function that a schedule of it works on. ``before``: the program that it was, if it is no schedule.
+    known sooner. Of a module: the function that a schedule of it works on.
 
     >>> from tir.library import rows
     >>> from tir.tune import Env
@@ -95,10 +93,10 @@ def predict(
     env = env if isinstance(env, Env) else Env.of(env)
     program = program if isinstance(program, (Schedule, PrimFunc)) else Schedule(program)
     if sizes:
-        first, now = (_of_sizes(f, sizes) for f in (before or _unscheduled(program), _current(program)))
-        found = _predicted(now, first, env, below)
+        before, now = (_of_sizes(f, sizes) for f in (_unscheduled(program), _current(program)))
+        found = _predicted(now, before, env, below)
     else:
-        found = _predicted(program, before or program, env, below)
+        found = _predicted(program, program, env, below)
     return found if found is not None and found.seconds < below else None
 
 
@@ -132,26 +130,19 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
     machine = measured(env.target)
     try:
         lowest = floor(before, env)
-        blocks, parts, shared, passes = core_seconds(lower_match_buffer(func), machine, env)
+        blocks, shared, passes = core_seconds(lower_match_buffer(func), machine, env)
         if sum(blocks.values()) >= below:
             return None
         terms = _memory(func, machine)
     except ValueError:  # a size that is not a constant
         return None
-    shares = {
-        level: EXPOSED[level] * (passes if level == "L2" else 1) / (1 if level == "memory" else shared)
-        for level in terms
-    }
-    apart = [
-        [parts.get(at, 0.0), *(shares[level] * t.get(at, 0.0) for level, t in terms.items())]
-        for at in {*parts, *(at for t in terms.values() for at in t)}
-    ]
+    terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
     terms = {
         "core": sum(blocks.values()),
-        **{level: shares[level] * sum(t.values()) for level, t in terms.items()},
+        **{level: EXPOSED[level] * t for level, t in terms.items()},
         "arguments": lowest,
     }
-    seconds = smooth_maximum([sum(map(smooth_maximum, apart)), lowest])
+    seconds = smooth_maximum(terms.values())
     if shared > 1:
         terms["threads"] = START
         seconds += START
@@ -226,21 +217,13 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
     return roofline(program, env).seconds
 
 
-def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
-    """The seconds in which each level delivers what each part loads from it. What nearly fills a level overflows in part."""
-    levels = [("L2", "L1", machine.ways), ("L3", "L2", machine.ways), ("memory", "L3", 0)]
-    sizes = [(machine.sizes[near], ways) for _, near, ways in levels]
-    caches = [Cache(int(size * share), ways, max(LINE, size // max(1, ways))) for size, ways in sizes for share in FITS]
-    *moved, once = traffic_of_parts(func, [*caches, Cache(sys.maxsize)], machine)
-    touched = sum(once.values())
-    count, terms = len(FITS), {level: dict[Part, float]() for level, _, _ in levels}
+def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:
+    """The seconds in which each level delivers what is loaded from it. What nearly fills a level overflows in part."""
+    levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
+    moved = traffic(func, [int(size * share) for _, size in levels for share in FITS])
+    count, terms = len(FITS), dict.fromkeys((level for level, _ in levels), 0.0)
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
-    for n, (level, near, _) in enumerate(levels):
-        if touched <= machine.sizes[near]:
-            continue  # so it has left all
-        for found in moved[n * count : (n + 1) * count]:
-            for (part, slower), size in found.items():
-                times = 1.0 if level == "L2" else slower
-                terms[level][part] = terms[level].get(part, 0.0) + times * size / count / machine.bandwidth[level]
+    for n, (level, _) in enumerate(levels):
+        terms[level] = sum(moved[n * count : (n + 1) * count]) / count / machine.bandwidth[level]
     return terms

@@ -11,7 +11,7 @@ from math import prod
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
-from ..model import EXPOSED, smooth_maximum
+from ..model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume
 from ..space import Env, Fork, rule
 from .contraction import Contraction, Tiling, uneven
@@ -121,7 +121,7 @@ class _Transformed:
             products = 2 * each * min(tiling.costs) / machine.peak if tiling else float("inf")
             reading = panels / rate if panels > half else 0.0
             moving = PASSES * between * prod(strip) / rate if between * prod(strip) > half else 0.0
-            return tiles // prod(strip) * (smooth_maximum((products, EXPOSED["L3"] * reading)) + moving)
+            return tiles // prod(strip) * (max(products, reading) + EXPOSED["L3"] * reading + moving)
 
         *whole, (size, parts) = [(s.tiles.size, _parts(s.tiles.size)) for s in self.sides]
         of_rows = [(*rows, size) for rows in itertools.product(*(heights for _, heights in whole))]
