@@ -29,12 +29,13 @@ from ..expr import (
     Var,
     cast,
     const,
+    floordiv,
     is_const,
 )
 from ..visit import nodes_of, uses_var, walk
 from .analyzer import Analyzer
 from .divide import div_form, mod_form, positive
-from .linear import Linear, is_index, linear
+from .linear import Linear, is_index, key, linear, uncast
 from .pointwise import Unsupported, compile_values
 
 Box = tuple[Range, ...]
@@ -454,3 +455,48 @@ def _sizes_and_distance(a: Range, b: Range) -> tuple[int, int, int] | None:
         return a.extent.value, b.extent.value, 0
     gap = linear(b.min).add(linear(a.min), -1)
     return (a.extent.value, b.extent.value, gap.const) if gap.is_const else None
+
+
+def joined_digits(region: Sequence[Range], box: Box) -> Iterable[tuple[Range, Range]]:
+    """The axes of an access, and what each is to reach; ``e // size`` that is to have one value, and ``e % size``, are an axis ``e``.
+
+    Of a box that is wider than its digits, more may be reached.
+    """
+    axes = dict(enumerate(zip(region, box)))
+    quotients = {
+        key(axis.min): n
+        for n, (axis, want) in axes.items()
+        if isinstance(axis.min, FloorDiv) and is_const(axis.extent, 1) and is_const(want.extent, 1)
+    }
+    for n, (axis, want) in enumerate(zip(region, box)):
+        e = axis.min
+        if isinstance(e, FloorMod) and isinstance(e.b, IntImm) and is_const(axis.extent, 1):
+            above = quotients.pop(key(FloorDiv(e.a, e.b)), None)
+            if above is not None:
+                first = axes[above][1].min * e.b + want.min
+                axes[above] = Range(e.a, axis.extent), Range(first, want.extent)
+                del axes[n]
+    return axes.values()
+
+
+def values_reaching(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
+    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
+    parts = linear(axis.min, uncast).in_one(iters)
+    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
+        size = axis.min.b  # e // size is in a box where e is in one size times as large
+        return values_reaching(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
+    if parts is None or not isinstance(axis.extent, IntImm):
+        return None
+    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
+    width, low = axis.extent.value, want.min - offset
+    if scale == 1 and width == 1:
+        return var, Range(low, want.extent)
+    high = want.min + want.extent - 1 - offset
+    if scale < 0:
+        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
+        zero = const(0, low.dtype)
+        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
+    analyzer = Analyzer()
+    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
+    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
+    return var, Range(first, analyzer.simplify(last - first + 1))

@@ -20,12 +20,12 @@ from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
 from ...analysis.users import blocks_using
 from ...arith import Analyzer
-from ...arith.linear import key, linear, uncast
-from ...arith.regions import relax, union
+from ...arith.linear import linear, uncast
+from ...arith.regions import joined_digits, relax, union, values_reaching
 from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...dtype import DType
 from ...errors import attempt, first_legal, on_refusal, refusal, require
-from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Var, all_of, conjuncts, const, floordiv, is_const
+from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
 from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
@@ -526,56 +526,19 @@ def _solve_domains(
         box = wanted.get(region.buffer)
         if box is None:
             continue
-        for axis, want in _joined(region.region, box).items():
+        for axis, want in joined_digits(region.region, box):
             if steps and uses_var(want.min, steps):
                 one = const(1, axis.min.dtype)
                 axis = Range(axis.min + (axis.extent - 1) * end, one)
-            solved = _solve_axis(axis, want, iters)
+            solved = values_reaching(axis, want, iters)
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
     return {var: _of_type(union([(r,) for r in ranges])[0], var.dtype) for var, ranges in found.items()}
 
 
-def _joined(region: Sequence[Range], box: Sequence[Range]) -> dict[Range, Range]:
-    """The range wanted for each axis of an access, where ``e // size`` that is to have one value, and ``e % size``, are an axis ``e``."""
-    wanted = dict(zip(region, box))
-    quotients = {key(r.min): r for r in region if isinstance(r.min, FloorDiv) and is_const(wanted[r].extent, 1)}
-    for axis in region:
-        e = axis.min
-        if not isinstance(e, FloorMod) or not isinstance(e.b, IntImm) or not is_const(axis.extent, 1):
-            continue
-        if (above := quotients.pop(key(FloorDiv(e.a, e.b)), None)) is not None:
-            rest = wanted.pop(axis)
-            wanted[Range(e.a, axis.extent)] = Range(wanted.pop(above).min * e.b + rest.min, rest.extent)
-    return wanted
-
-
 def _of_type(values: Range, dtype: DType) -> Range:
     low, extent = (e if e.dtype is dtype else linear(e, uncast).build(dtype) for e in (values.min, values.extent))
     return Range(low, extent)
-
-
-def _solve_axis(axis: Range, want: Range, iters: set[Var]) -> tuple[Var, Range] | None:
-    """The values of v for which [a*v + b, a*v + b + w) overlaps ``want``; None if the access is not of that form."""
-    parts = linear(axis.min, uncast).in_one(iters)
-    if parts is None and isinstance(axis.min, FloorDiv) and isinstance(axis.min.b, IntImm) and is_const(axis.extent, 1):
-        size = axis.min.b  # e // size is in a box where e is in one size times as large
-        return _solve_axis(Range(axis.min.a, axis.extent), Range(want.min * size, want.extent * size), iters)
-    if parts is None or not isinstance(axis.extent, IntImm):
-        return None
-    var, scale, offset = parts[0], parts[1], parts[2].build(axis.min.dtype)
-    width, low = axis.extent.value, want.min - offset
-    if scale == 1 and width == 1:
-        return var, Range(low, want.extent)
-    high = want.min + want.extent - 1 - offset
-    if scale < 0:
-        # [a*v, a*v + w) overlaps [low, high] where [-a*v - w + 1, -a*v] overlaps [-high, -low]
-        zero = const(0, low.dtype)
-        low, high, scale = zero - high + (width - 1), zero - low + (width - 1), -scale
-    analyzer = Analyzer()
-    first = analyzer.simplify(floordiv(low - (width - 1) + (scale - 1), const(scale, low.dtype)))
-    last = analyzer.simplify(floordiv(high, const(scale, high.dtype)))
-    return var, Range(first, analyzer.simplify(last - first + 1))
 
 
 def _smaller(analyzer: Analyzer, dom: Any, box: Any) -> tuple[Expr, Expr]:

@@ -237,13 +237,12 @@ class Tiling:
             for wide in range(1, 15)
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        columns = found.lane.size
-        padded = -(-columns // (vectors * lanes)) * vectors * lanes
+        padded = -(-found.lane.size // (vectors * lanes)) * vectors * lanes
         reading = tuple(padded * n for n in found.reading(env))
 
         def strip(wide: int, high: int, size: int) -> float:
             conflict = CONFLICT if found.has_conflicts(wide, high) else 1.0
-            return tile_cost([(size, wide), (above, high)], columns, vectors, lanes) * conflict
+            return tile_cost([(size, wide), (above, high)], found.lane.size, vectors, lanes) * conflict
 
         def cost(wide: int, high: int) -> float:
             """Of a symbolic number of rows, the last ask in each step whether they are there, which takes as long as a multiply-add."""
