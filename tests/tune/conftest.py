@@ -13,5 +13,5 @@ import tir
 def rules_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The likeliest results of all rules, whatever the model expects: at sizes that tests can afford, less is often faster."""
     assert tir.tune.default
-    for name in ("GAIN", "LESS"):
+    for name in ("GAIN", "LESS", "PLAIN"):
         monkeypatch.setattr(sys.modules["tir.tune.default"], name, 0.0)
