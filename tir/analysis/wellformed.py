@@ -184,10 +184,6 @@ class _Checker:
         self.part.bound.add(var)
         return True
 
-    def buffer_parts(self, buffer: Buffer, node: Any) -> None:
-        for size in _sizes(buffer):
-            self.expr(node, size)
-
     # ------------------------------------------------------------ expressions
 
     def expr(self, node: Any, *es: Any) -> None:
@@ -449,8 +445,7 @@ class _Checker:
 
     def declare(self, s: DeclBuffer) -> None:
         self.part.plain = False
-        self.buffer_parts(s.buffer, s)
-        self.expr(s, s.buffer.data)
+        self.expr(s, *_sizes(s.buffer), s.buffer.data)
         self.defined.add(s.buffer)
         self.visit(s.body)
         self.defined.discard(s.buffer)
@@ -503,8 +498,7 @@ class _Checker:
             for n, buffer in enumerate(buffers):
                 if buffer in self.defined or buffer in buffers[:n]:
                     self.report(node, f"buffer `{buffer.name}` is allocated twice")
-        for buffer in buffers:
-            self.buffer_parts(buffer, node)
+        self.expr(node, *chain.from_iterable(map(_sizes, buffers)))
         pointers = [buffer.data for buffer in buffers]
         self.defined.update(buffers, pointers)
         self.part.bound.update(buffers, pointers)
