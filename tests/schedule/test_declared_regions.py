@@ -10,6 +10,7 @@ import pytest
 import tir
 from tests.prim_checks import refused, same, schedule
 from tir.schedule import Trace
+from tir.schedule.trace_text import apply_text
 
 WINDOW = """
 @T.prim_func
@@ -126,3 +127,20 @@ def test_declared_ranges_are_saved_with_the_trace():
     again = Trace.from_json(json.dumps(sch.trace.as_json()))
     assert again.as_python() == sch.trace.as_python()
     tir.assert_structural_equal(again.replay(sch.history[0].mod).mod, sch.mod)
+
+
+def test_the_text_of_a_trace_declares_numbers_of_the_same_types():
+    """The sizes of the axes are of two types, and the given ends of others."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((T.int64(4), 5), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi, vi + 1]
+""")
+    sch.annotate_buffer_access("B", 0, "read", lambda i: [(tir.const(0, "int32"), 4), (0, tir.const(5, "int64"))])
+    assert [axis.extent.dtype for axis in sch.get("B").reads[0].region] == ["int64", "int32"]
+    again = tir.Schedule(sch.history[0].mod)
+    apply_text(str(sch.trace), again)
+    tir.assert_structural_equal(again.mod, sch.mod)

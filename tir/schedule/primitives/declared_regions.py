@@ -12,8 +12,9 @@ from ...annotations import EXPLICIT
 from ...arith import Analyzer
 from ...arith.index_map import IndexMap, RangesMap
 from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
+from ...dtype import INT32
 from ...errors import require
-from ...expr import Expr, Var, as_expr
+from ...expr import Expr, IntImm, Var, as_expr, const
 from ...node import frozendict
 from ...stmt import Block
 from ..primitive import BadArgument, primitive
@@ -98,15 +99,16 @@ def _ends(given: Any, iters: Sequence[IterVar], buffer: Buffer) -> IndexMap:
     except Exception as error:  # whatever the user's function raises
         raise BadArgument(f"gen_new_ranges takes the {len(iters)} iterators of the block: {error}") from error
     ends: list[Expr] = []
-    for axis in axes if isinstance(axes, (list, tuple)) else [axes]:
+    for n, axis in enumerate(axes if isinstance(axes, (list, tuple)) else [axes]):
         if isinstance(axis, (list, tuple)) and len(axis) != 2:
             raise BadArgument(f"a range is an index or a pair (begin, end), not {axis!r}")
-        dtype = buffer.shape[0].dtype
+        dtype = buffer.shape[n].dtype if n < buffer.ndim else INT32
         try:
             begin, end = axis if isinstance(axis, (list, tuple)) else (axis, as_expr(axis, dtype) + 1)
-            ends += [index_expr(as_expr(begin, dtype)), index_expr(as_expr(end, dtype))]
+            pair = [index_expr(as_expr(e, dtype)) for e in (begin, end)]
         except (TypeError, ValueError) as error:
             raise BadArgument(f"a range is an index or a pair (begin, end): {error}") from error
+        ends += [const(e.value, dtype) if isinstance(e, IntImm) else e for e in pair]  # numbers are of the axis's type
     return IndexMap(variables, tuple(ends))
 
 
