@@ -51,7 +51,7 @@ def part_of(g: Generator, element: str, lanes: int) -> Part | None:
 
 
 def is_maskable(g: Generator, element: str, lanes: int) -> bool:
-    """Whether one instruction loads those of the neighbours in a register that a mask names."""
+    """Whether one masked instruction loads the neighbours whose lanes are set in a mask register."""
     bits = {"float": 32, "i32": 32, "double": 64, "i64": 64}.get(element)
     return bits is not None and lanes * bits <= 512 and "+avx512vl" in g.out.module.features
 

@@ -139,7 +139,7 @@ def are_distinct(values: Sequence[Expr], loops: Sequence[Loop]) -> bool:
 def determined_by(
     indices: Sequence[Expr], around: Sequence[Loop], sizes: Sequence[Buffer] = ()
 ) -> frozenset[Var] | None:
-    """The variables that these indices use, if they are injective in those of the loops ``around``; None if not shown.
+    """The variables that these indices use, if they are injective in those of the loops ``around``; None if this is not proved.
     ``sizes`` are buffers, whose shapes are not negative."""
     used = vars_in(*indices)
     loops = [loop for loop in around if loop[0] in used]

@@ -350,7 +350,7 @@ class _Walker:
         self.add(block.name, block, time, instances, accesses, ordered=ordered, part=kind, control=steered.reads)
 
     def declared(self, block: Block | None, found: Effects) -> list[Effect]:
-        """The regions of ``block`` that say more than the effects ``found`` in it, of which some are not known."""
+        """The declared regions of ``block``, if some of the effects ``found`` in it are unknown."""
         return [] if block is None or not found.opaque else [*declared(block, self.around(), found)]
 
 
