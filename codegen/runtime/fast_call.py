@@ -78,21 +78,15 @@ def fast_call(
 
 
 @functools.cache
-def _code() -> Any:
+def _compiled(count: int) -> Callable[..., int]:
+    """Runs without the interpreter lock, as any compiled function: the caller keeps the arrays alive."""
     from ..llvm.compile import Loaded, machine, object_code
     from ..llvm.text import ModuleText
 
     on = machine()
     text = ModuleText(on.cpu, on.features, on.triple, on.width)
-    for count in range(1, MOST + 1):
-        _emit(text, count)
-    return Loaded(object_code(text.render(), on))
-
-
-@functools.cache
-def _compiled(count: int) -> Callable[..., int]:
-    """Runs without the interpreter lock, as any compiled function: the caller keeps the arrays alive."""
-    code = _code()
+    _emit(text, count)
+    code = Loaded(object_code(text.render(), on))
     run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, *[ctypes.py_object] * count)(
         code.function(f"tir_fast_{count}")
     )
