@@ -186,8 +186,10 @@ def test_a_sum_of_columns_has_vectors_along_the_result():
     assert not any(b.name.endswith("_rf") for b in sch.get_child_blocks("root"))
 
 
-@pytest.mark.parametrize("terms, columns, scope", [(9, 60, "local"), (900, 60, "global")])
-def test_sums_of_few_rows_stay_in_registers_where_these_hold_a_result(terms: int, columns: int, scope: str):
+@pytest.mark.parametrize(
+    "terms, columns, scope", [(9, 60, "local"), (3, 6500, "local"), (900, 60, "global"), (900, 6500, "global")]
+)
+def test_sums_of_few_rows_stay_in_registers(terms: int, columns: int, scope: str):
     sch = tir.tune.default(rows.column_sum(terms, columns), "llvm -vector_width=512 -num-cores=1")
     update = next(b.name for b in sch.get_child_blocks("root") if b.name.endswith("_update"))
     assert sch.get(update).writes[0].buffer.scope == scope
