@@ -99,14 +99,15 @@ def _steered(c: Choice, n: int, memory: str, name: str, store: str) -> str:
         "if": f"if {read} > 0:",
         "else": f"if {read} > 0:\n            T.evaluate(0)\n        else:",
         "let": f"x: T.int32 = {read}\n        if x > 0:",
-        "value": f"x: T.int32 = {read}\n        for k in range(1):",
+        "value": f"x: T.int32 = {read}\n        for k in range(2):\n            if T.likely(k < x):",
     }[place]
     store = f"{store} + x" if place == "value" else store
+    deep = "    " * (4 if place == "value" else 3)
     return f"""
         {head}
-            with T.block("{name}"):
-                vi = T.axis.spatial({n}, i)
-                {store}
+{deep}with T.block("{name}"):
+{deep}    vi = T.axis.spatial({n}, i)
+{deep}    {store}
 """
 
 

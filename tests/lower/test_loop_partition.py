@@ -183,6 +183,23 @@ def f(A: T.Buffer((40,), "int32"), b: T.handle):
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("rest", ["", " and i + j < 12"])
+def test_a_loop_is_not_cut_at_a_name_that_its_iterations_bind(rest):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        p: T.int32 = A[i]
+        for j in T.vectorized(8):
+            if i + j < p{rest}:
+                B[i, j] = A[i]
+""")
+    assert_same_result(func, tir.IRModule.of(func), engines=["llvm"])
+    made = tir.transform.loop_partition.configured(everything=True)(tir.IRModule.of(func))
+    assert_same_result(func, made, engines=["interpreter"])
+    assert len([n for n in walk(made["main"].body) if isinstance(n, For)]) == (5 if rest else 2)
+
+
 @pytest.mark.parametrize("condition", ["M[i]", "not M[i]", "T.isnan(X[i])", "X[i] < T.float32(2)", "M[i] and i < 9"])
 def test_conditions_that_are_no_comparisons_of_indices_stay(condition):
     func = parse(f"""

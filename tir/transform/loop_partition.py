@@ -169,12 +169,11 @@ class _Cutter:
         points = set[int]()
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
-        for condition, inner in guards:
-            parts = [part for part in _conjuncts(condition) if uses_var(part, s.loop_var)]
+        for part, inner in guards:
             with self.analyzer.scope():
                 for v, rng in inner.items():
                     self.analyzer.bind(v, rng)
-                for form in (_inequality(side, s.loop_var) for part in parts for side in self.sides(part, s)):
+                for form in (_inequality(side, s.loop_var) for side in self.sides(part, s)):
                     if form is None:
                         continue
                     if known:
@@ -212,14 +211,19 @@ class _Cutter:
         return self.analyzer.can_prove(a <= b)
 
     def guards(self, s: For) -> Guards:
-        """Conditions under ``s`` that are worth eliminating, with the loops between."""
+        """Parts of conditions under ``s`` that are worth eliminating, with the loops between."""
         found: Guards = []
         demanded = self.demanded(s)
         wanted = demanded or s.kind in _SPEED_KINDS
+        outer = set(free_vars(s.body))
 
         def add(condition: Expr, inner: dict[Var, Range]) -> None:
-            if not may_change(condition, s.body, self.aliased):
-                found.append((condition, inner))
+            for part in _conjuncts(condition):
+                named = outer.union(inner).issuperset(
+                    free_vars(part)
+                )  # a name that is bound inside has no value before the loop
+                if named and uses_var(part, s.loop_var) and not may_change(part, s.body, self.aliased):
+                    found.append((part, inner))
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
             if _GUARDS.isdisjoint(kinds(item)):
