@@ -816,3 +816,17 @@ def test_convolutions_add_their_bias_if_there_is_one(operator, rank, bias):
         model_of(nodes, [tensor("x", [1, 3, *(7,) * rank])], [tensor("y", None)], constants),
         weights(1, 3, *(7,) * rank),
     )
+
+
+def test_a_map_over_a_sequence_whose_type_no_model_says():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["e", "e"], ["o"])], "b", [tensor("e", None)], [tensor("o", None)]
+    )
+    nodes = [
+        ("SequenceConstruct", "x w", "s"),
+        ("SequenceMap", "s", "twice", {"body": body}),
+        ("SequenceAt", "twice at", "y"),
+    ]
+    x, w = weights(3), weights(2, 3)
+    model = model_of(nodes, [tensor("x", (3,)), tensor("w", (2, 3))], [tensor("y", (2, 3))], {"at": np.array(1)})
+    np.testing.assert_allclose(compile_graph(from_onnx(model), "interpreter")(x, w), 2 * w, rtol=1e-6)

@@ -307,6 +307,54 @@ def test_resizing_by_parts_of_elements(mode, how, scales):
     judge("Resize", [x, None, np.array(scales, "float32")], mode=mode, coordinate_transformation_mode=how)
 
 
+@pytest.mark.parametrize(
+    ("operator", "of"),
+    [
+        ("ReduceLogSum", lambda x: np.log(x.sum(1))),
+        ("ReduceLogSumExp", lambda x: np.log(np.exp(x).sum(1))),
+        ("ReduceL2", lambda x: np.sqrt((x * x).sum(1))),
+    ],
+)
+def test_functions_of_floats_make_integers_of_integers(operator, of):
+    x = numbers(3, 4, kind="uint8").astype("int32") + 1
+    made = compile_graph(from_onnx(model(operator, [x, np.array([1])], keepdims=0)), "interpreter")(x)
+    assert (made.dtype, made.tolist()) == ("int32", of(x.astype("float64")).astype("int32").tolist())
+
+
+def test_shrinking_makes_integers_of_integers():
+    made = compile_graph(from_onnx(model("Shrink", [np.int32([-3, -1, 0, 2, 3])], lambd=1.5, bias=1.5)), "interpreter")
+    assert made(np.int32([-3, -1, 0, 2, 3])).tolist() == [-1, 0, 0, 0, 1]
+
+
+def test_the_largest_none_and_the_largest_by_an_attribute():
+    x = numbers(2, 5)
+    judge("TopK", [x, np.array([0])], 2)
+    made = compile_graph(from_onnx(model("TopK", [x], 2, opset=9, k=2, axis=0)), "interpreter")(x)
+    np.testing.assert_array_equal(made[0], -np.sort(-x, 0))
+    np.testing.assert_array_equal(np.take_along_axis(x, made[1], 0), made[0])
+
+
+def test_scales_of_groups_are_those_of_their_channels():
+    x, scales, biases = numbers(2, 6, 3, 3), np.float32([1, 2, -1]), np.float32([0, 1, 2])
+    made = [model("GroupNormalization", [x, scales, biases], opset=18, num_groups=3),
+            model("GroupNormalization", [x, scales.repeat(2), biases.repeat(2)], opset=21, num_groups=3)]  # fmt: skip
+    each = [compile_graph(from_onnx(m), "interpreter")(x) for m in made]
+    np.testing.assert_array_equal(*each)
+
+
+def test_as_many_samples_of_a_region_as_it_has_pixels():
+    """How many there are depends on elements: who reads the image once is not known."""
+    x, regions = numbers(2, 3, 8, 8), np.float32([[0, 0, 7, 7], [2, 3, 9, 12]])
+    made = model("RoiAlign", [x, regions, np.array([0, 1])], opset=16, output_height=2, output_width=3)
+    given = made.graph.input.add()
+    given.CopyFrom(helper.make_tensor_value_info("x1", TensorProto.FLOAT, (2, 4)))
+    del made.graph.initializer[0]
+    expected = ReferenceEvaluator(made).run(None, {"x0": x, "x1": regions})[0]
+    for target in "interpreter", "llvm":
+        got = compile_graph(from_onnx(made), target)(x, regions)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def _erf(x):
     from math import erf
 

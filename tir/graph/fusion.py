@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -224,7 +225,10 @@ def _blocks(func: PrimFunc) -> list[Block]:
     return [n for n in statements(func.body) if isinstance(n, Block) and n.iter_vars]
 
 
-def _count(shape: Sequence[Any]) -> int:
+def _count(shape: Sequence[Any]) -> float:
+    """The number of elements; infinite, where an extent is known only when it runs, as of the samples of a region."""
+    if any(isinstance(n, BufferLoad) for size in shape if isinstance(size, Expr) for n in walk(size)):
+        return math.inf
     return reduce(lambda n, size: n * usual(sized(size)), shape, 1)
 
 

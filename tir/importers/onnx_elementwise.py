@@ -10,7 +10,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .onnx_table import Call, dtype_of, rounded_once, row
+from .onnx_table import Call, dtype_of, of_floats, rounded_once, row
 
 # ONNX's name -> ours: one tensor, no attributes
 _UNARY = {
@@ -34,7 +34,6 @@ _PARAMETRIC: dict[str, tuple[str, tuple[tuple[str, str, float], ...]]] = {
     "HardSigmoid": ("nn.hard_sigmoid", (("alpha", "alpha", 0.2), ("beta", "beta", 0.5))),
     "LeakyRelu": ("nn.leaky_relu", (("alpha", "alpha", 0.01),)),
     "Selu": ("nn.selu", (("alpha", "alpha", 1.67326319217681884765625), ("gamma", "gamma", 1.05070102214813232421875))),
-    "Shrink": ("nn.shrink", (("lambd", "lambd", 0.5), ("bias", "bias", 0.0))),
     "ThresholdedRelu": ("nn.thresholded_relu", (("alpha", "threshold", 1.0),)),
 }
 
@@ -76,6 +75,12 @@ def _identity(c: Call) -> Any:
     if len(c.outputs) == 1:
         return c[0]
     return c[0], c.op("ones_like", c[0], dtype="bool" if c.version >= 10 else c[0].dtype)
+
+
+@row("Shrink", 9)
+@of_floats
+def _shrink(c: Call) -> Any:
+    return c.op("nn.shrink", c[0], float(c.attribute("lambd", 0.5)), float(c.attribute("bias", 0.0)))
 
 
 @row("Div")

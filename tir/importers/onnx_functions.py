@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..graph import Value
-from .onnx_table import Made
+from .onnx_table import Items, Made
 
 
 def definition(onnx: Any, node: Any, opset: int, inputs: Sequence[Made]) -> Any:
@@ -42,6 +42,11 @@ def is_defined(onnx: Any, node: Any, opset: int, domain: str) -> bool:
 
 
 def _type(onnx: Any, value: Made) -> Any:
+    """The type of an input; of a sequence that of its first tensor, without sizes: others may have other ones."""
+    if isinstance(value, Items):
+        first = next((_type(onnx, x) for x in value), onnx.helper.make_tensor_type_proto(1, None))
+        first.tensor_type.ClearField("shape")
+        return onnx.helper.make_sequence_type_proto(first)
     if not isinstance(value, Value):
         return onnx.TypeProto()
     import numpy as np

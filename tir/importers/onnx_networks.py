@@ -22,30 +22,31 @@ def _matmul(c: Call) -> Any:
 @row("MatMulNBits", domain="com.microsoft")
 def _matmul_of_bits(c: Call) -> Any:
     rows, columns, bits, group = (c.attribute(n, d) for n, d in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 32)))
-    if bits not in (4, 8) or group < 2 or rows % group:
-        raise Unsupported(f"weights of {bits} bits in blocks of {group} for {rows} rows")
+    if bits not in (2, 4, 8) or group < 2:
+        raise Unsupported(f"weights of {bits} bits in blocks of {group}")
     if c.get(4) is not None:
         raise Unsupported("its rows are in another order (g_idx)")
+    groups = -(-rows // group)  # of which the last may have rows that are not used
 
     def of_groups(array: np.ndarray) -> np.ndarray:
-        return array.reshape(columns, -1)[:, : rows // group].T[:, None].astype("float32")
+        return array.reshape(columns, -1)[:, :groups].T[:, None].astype("float32")
 
     stored, scales, zeros = (c.constant(n, what) for n, what in ((1, "weights"), (2, "scales"), (3, "zero points")))
     if stored is None or scales is None:
         raise Unsupported("its weights or scales are left out")
-    integers = np.ascontiguousarray(_integers(stored, bits).reshape(columns, rows).T)
+    integers = np.ascontiguousarray(_integers(stored, bits).reshape(columns, groups * group).T)
     if zeros is None:
         zero: Any = float(1 << (bits - 1))
     else:
         zero = of_groups(_integers(zeros, bits) if zeros.dtype == "uint8" else zeros)
-    return c.summed(
-        c.added(c.get(5)), "matmul", c[0], dequantized(c.builder, integers, of_groups(scales), zero, bits, c.label)
-    )
+    weights = dequantized(c.builder, integers, of_groups(scales), zero, max(bits, 4), c.label)
+    used = c.sliced(weights, [(0, slice(0, rows))]) if rows % group else weights
+    return c.summed(c.added(c.get(5)), "matmul", c[0], used)
 
 
 def _integers(stored: np.ndarray, bits: int) -> np.ndarray:
-    """Integers of bytes, two in each if they have 4 bits, the first in the low half."""
-    return stored.reshape(-1) if bits == 8 else np.stack([stored & 15, stored >> 4], -1).reshape(-1)
+    """Integers of bytes, two in each if they have 4 bits, four if they have 2, the first in the lowest bits."""
+    return np.stack([(stored >> low) & ((1 << bits) - 1) for low in range(0, 8, bits)], -1).reshape(-1)
 
 
 @row("Gemm", 6)
@@ -305,6 +306,14 @@ def _group_norm(c: Call) -> Any:
     axes = tuple(range(2, len(c[0].shape)))
     epsilon = float(c.attribute("epsilon", 1e-5))
     return c.op("nn.group_norm", c[0], c[1], c[2], c.attribute("num_groups"), 1, axes, epsilon)
+
+
+@row("GroupNormalization", 18)
+def _group_norm_of_groups(c: Call) -> Any:
+    """Its scales and biases are those of groups."""
+    groups = c.attribute("num_groups")
+    each = [c.op("repeat", c[n], c[0].shape[1] // groups, 0) for n in (1, 2)]
+    return _group_norm(Call(c.builder, c.operator, c.version, [c[0], *each], c.attributes, c.outputs))
 
 
 @row("LRN")

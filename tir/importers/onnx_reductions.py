@@ -10,10 +10,9 @@ import numpy as np
 
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .onnx_table import Call, row
+from .onnx_table import Call, of_floats, row
 
-_SUMS = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod",
-         "ReduceLogSumExp": "logsumexp"}  # fmt: skip
+_SUMS = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod"}
 
 
 def _reduced(c: Call, ours: str, value: Value) -> Any:
@@ -68,13 +67,9 @@ def _l1(c: Call) -> Any:
 
 
 @row("ReduceL2")
+@of_floats
 def _l2(c: Call) -> Any:
-    made = _reduced(c, "sum", c.op("multiply", c[0], c[0]))
-    return (
-        c.op("sqrt", made)
-        if made.dtype.is_float
-        else c.op("astype", c.op("sqrt", c.op("astype", made, "float64")), made.dtype)
-    )
+    return c.op("sqrt", _reduced(c, "sum", c.op("multiply", c[0], c[0])))
 
 
 @row("ReduceSumSquare")
@@ -82,7 +77,14 @@ def _sum_square(c: Call) -> Any:
     return _reduced(c, "sum", c.op("multiply", c[0], c[0]))
 
 
+@row("ReduceLogSumExp")
+@of_floats
+def _log_sum_of_powers(c: Call) -> Any:
+    return _reduced(c, "logsumexp", c[0])
+
+
 @row("ReduceLogSum")
+@of_floats
 def _log_sum(c: Call) -> Any:
     return c.op("log", _reduced(c, "sum", c[0]))
 
@@ -115,12 +117,14 @@ def _hardmax_of_matrix(c: Call) -> Any:
     return _of_matrix(c, _hardmax)
 
 
-@row("TopK", 10)
+@row("TopK")
 def _topk(c: Call) -> Any:
-    (k,) = c.integers(1, "k") or [0]
-    return c.op(
-        "topk", c[0], k, axis_of(c.attribute("axis", -1), len(c[0].shape)), "both", not c.attribute("largest", 1)
-    )
+    (k,) = (c.integers(1, "k") if c.version >= 10 else None) or [c.attribute("k", 0)]
+    axis = axis_of(c.attribute("axis", -1), len(c[0].shape))
+    if isinstance(k, int) and k < 1:
+        nothing = c.sliced(c[0], [(axis, slice(0, 0))])
+        return nothing, c.of_type(nothing, "int64")
+    return c.op("topk", c[0], k, axis, "both", not c.attribute("largest", 1))
 
 
 @row("Softmax", 13)

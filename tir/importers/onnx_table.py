@@ -38,6 +38,20 @@ def rounded_once(function: Row) -> Row:
     return wider
 
 
+def of_floats(function: Row) -> Row:
+    """A row of a function of floats, which computes integers as float64, and cuts what it makes to integers."""
+
+    @functools.wraps(function)
+    def wider(c: Call) -> Any:
+        kind = c[0].dtype
+        if not kind.is_int:
+            return function(c)
+        inputs = [c.of_type(c[0], "float64"), *c.inputs[1:]]
+        return c.of_type(function(Call(c.builder, c.operator, c.version, inputs, c.attributes, c.outputs)), kind)
+
+    return wider
+
+
 class Items(tuple[Value, ...]):
     """The tensors of a sequence."""
 
