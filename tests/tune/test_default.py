@@ -195,6 +195,15 @@ def test_sums_of_few_rows_stay_in_registers(terms: int, columns: int, scope: str
     assert sch.get(update).writes[0].buffer.scope == scope
 
 
+@pytest.mark.parametrize("columns, kind", [(31, "serial"), (32, "vectorized")])
+def test_what_a_scan_reads_of_the_step_before_is_not_stored_under_a_mask(columns: int, kind: str):
+    x, state = (te.placeholder((99, columns), name=name) for name in ("x", "state"))
+    step = te.compute(x.shape, lambda t, j: state[t - 1, j] + x[t, j], name="step")
+    scan = te.scan(te.compute((1, columns), lambda _, j: x[0, j]), step, state)
+    sch = tir.tune.default(te.create_prim_func([x, scan]), "llvm -vector_width=512 -num-cores=1")
+    assert kinds(sch, "step")[-1] == kind
+
+
 def test_a_small_program_stays_on_one_core():
     assert "parallel" not in kinds(tir.tune.default(elementwise.scale_add(1000), "llvm -num-cores=8"), "out")
 

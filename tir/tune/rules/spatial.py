@@ -43,6 +43,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         lanes = lanes // 2 if part % lanes and part % (lanes // 2) == 0 else lanes
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
     is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
+    is_left = is_left or (size % lanes > 0 and _reads_step_before(nest))
     if nest.contiguous() is axes[-1] and not is_left:
         last = vectorize(made, last, size, lanes, UNROLL if size < axes[-1].size else _at_a_time(nest, axes[-1], lanes))
     if size < lanes and len(axes) > 1 and outer[-1:] == [axes[-2].loop] and (shared := _sharing(nest, *axes[-2:])):
@@ -132,6 +133,12 @@ def _divisors(nest: Nest, last: Axis) -> set[int]:
     loads = [a for a in nest.loads if a.stride(last.var) is None]
     nodes = [n for a in loads for i in a.indices for n in walk(i) if isinstance(n, (FloorDiv, FloorMod))]
     return {n.b.value for n in nodes if n.a is last.var and isinstance(n.b, IntImm) and n.b.value > 0}
+
+
+def _reads_step_before(nest: Nest) -> bool:
+    """Whether a step of a scan reads what steps before it store: it would wait for a part of a vector, stored under a mask, until that is in
+    the cache. LLVM makes shorter vectors of what is left of a row."""
+    return nest.in_time and any(load.buffer is store.buffer for load in nest.loads for store in nest.stores)
 
 
 def _is_turned(nest: Nest, last: Axis) -> bool:
