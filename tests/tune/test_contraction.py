@@ -86,8 +86,13 @@ def test_panels_along_the_terms_are_turned_in_registers(sizes: tuple[int, ...], 
     assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
 
 
-def test_sums_of_few_terms_have_no_tile():
-    func = product((64, 13, 3), (64, 3, 33), "bik,bkj->bij")
+@pytest.mark.parametrize(
+    "left, right, axes",
+    [((64, 13, 3), (64, 3, 33), "bik,bkj->bij"), ((64, 13, 2), (64, 33, 2), "bik,bjk->bij")],
+    ids=["three", "pairs"],
+)
+def test_sums_of_few_terms_have_no_tile(left: tuple[int, ...], right: tuple[int, ...], axes: str):
+    func = product(left, right, axes)
     assert Contraction.of(Nest.of(tir.Schedule(func), "C")).is_of_few_terms
     assert_same_result(func, tir.tune.default(func, "llvm -vector_width=512 -num-cores=1").mod)
 

@@ -157,9 +157,10 @@ class Contraction:
 
     @property
     def is_of_few_terms(self) -> bool:
-        """Whether sums are so short that storing them takes longest, and panels are read as they are: straight code, of which LLVM makes
-        vectors. In tiles they are worth it for what follows."""
-        return volume(self.terms) <= CLOSE and self.panel.stride(self.lane.var) == 1
+        """Whether sums are so short that storing them takes longest, and panels are read as they are, or have pairs of terms: straight code, of
+        which LLVM makes vectors. In tiles they are worth it for what follows."""
+        terms, step = volume(self.terms), self.panel.stride(self.lane.var)
+        return (terms <= CLOSE and step == 1) or terms == step == 2
 
 
 def _operands(update: Update, nest: Nest, lane: Axis) -> list[Access]:
