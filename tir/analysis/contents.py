@@ -5,7 +5,7 @@ once.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate, chain, compress, count, filterfalse
 from operator import is_not
 from typing import Any, NamedTuple
@@ -293,24 +293,21 @@ _DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
 
 @with_recursion_limit
 def _difference(old: Any, new: Any) -> Difference:
-    was, now = _apart(_opened(shape(old), parts), _opened(shape(new), parts))
-    some, others = _opened(was, contents), _opened(now, contents)
-    if some is not was or others is not now:
-        was, now = _apart(some, others)
-    return Difference(tuple(was), tuple(now))
+    was, now = shape(old), shape(new)
+    if SeqStmt in map(type, was) or SeqStmt in map(type, now):
+        was, now = (_opened(nodes, contents) for nodes in _apart(_opened(was, parts), _opened(now, parts)))
+    return Difference(*_apart(was, now))
 
 
-def _opened(nodes: Collection[Any], members: Callable[[Any], Iterable[Any]]) -> Collection[Any]:
+def _opened(nodes: Iterable[Any], members: Callable[[Any], Iterable[Any]]) -> list[Any]:
     """``nodes`` with the ``members`` of long sequences in the place of these."""
-    if SeqStmt not in map(type, nodes):
-        return nodes
     return [s for x in nodes for s in (members(x) if type(x) is SeqStmt else (x,))]
 
 
-def _apart(some: Collection[Any], others: Collection[Any]) -> tuple[dict[Any, None], dict[Any, None]]:
-    """What each of two collections has alone, in order."""
-    one, two = frozenset(some), frozenset(others)
-    return dict.fromkeys(filterfalse(two.__contains__, some)), dict.fromkeys(filterfalse(one.__contains__, others))
+def _apart(some: Sequence[Any], others: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What each of two sequences has alone, in order."""
+    one, two = dict.fromkeys(some), dict.fromkeys(others)
+    return tuple(filterfalse(two.__contains__, one)), tuple(filterfalse(one.__contains__, two))
 
 
 def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:

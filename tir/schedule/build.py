@@ -110,7 +110,7 @@ class _Rebinder:
             inner = bounds if is_const(extent, 1) and not self.units else {**bounds, s.loop_var: Range(low, extent)}
             body = self.stmt(s.body, inner)
             if low is s.min and extent is s.extent:
-                return s if body is s.body else with_body(s, body)
+                return s if body is s.body else s.with_body(body)
             return s.replace(min=low, extent=extent, body=body)
         if isinstance(s, BlockRealize):
             iter_values = tuple(self.expr(v, bounds) for v in s.iter_values)
@@ -129,15 +129,10 @@ class _Rebinder:
         return substitute(s, self.values)
 
 
-def with_body(loop: For, body: Stmt) -> For:
-    """``loop`` around another body."""
-    return For(loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread, loop.annotations, span=loop.span)
-
-
 def renest(loops: Iterable[For], body: Stmt) -> Stmt:
     """``loops``, outermost first, around another ``body``."""
     for loop in reversed(list(loops)):
-        body = with_body(loop, body)
+        body = loop.with_body(body)
     return body
 
 

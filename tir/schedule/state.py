@@ -388,7 +388,7 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
     """``parent`` with its child ``old`` replaced."""
     kind = type(parent)
     if kind is For:
-        return parent.replace(body=new)
+        return parent.with_body(new)
     if kind is BlockRealize:
         return parent.replace(block=new)
     if kind is SeqStmt:
@@ -396,7 +396,9 @@ def _swap(parent: Any, old: Any, new: Any) -> Any:
         return edited_seq(parent, seq(members if new is not None else [s for s in members if s is not None]))
     if kind is Block and parent.init is old:
         return parent.replace(init=None if new is NOP else new)
-    for field in ("body", "block", "then_case", "else_case"):
+    if getattr(parent, "body", None) is old:
+        return parent.with_body(new)
+    for field in ("then_case", "else_case"):
         if getattr(parent, field, None) is old:
             return parent.replace(**{field: new})
     raise AssertionError(f"{type(parent).__name__} has no such child")

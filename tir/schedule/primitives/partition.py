@@ -13,7 +13,7 @@ from ...expr import Expr, Var, cast, const, constant
 from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute, vars_in
-from ..build import copy_renamed, renest, with_body
+from ..build import copy_renamed, renest
 from ..handles import LoopRV
 from ..primitive import primitive
 from ..state import State
@@ -251,4 +251,4 @@ def merge(state: State, plan: MergePlan) -> tuple[State, LoopRV]:
 def substitute_range(loop: For, mapping: dict[Var, Var]) -> For:
     """``loop`` with its range (not its body) in terms of other variables."""
     low, extent = substitute(loop.min, mapping), substitute(loop.extent, mapping)
-    return with_body(loop.replace(min=low, extent=extent), loop.body)
+    return loop.replace(min=low, extent=extent)

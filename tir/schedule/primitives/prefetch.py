@@ -18,7 +18,6 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, nest, seq
 from ...visit import has_load, substitute, uses_var
-from ..build import with_body
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above
 
@@ -120,4 +119,4 @@ def _lines(buffer: Buffer, box: Sequence[Range]) -> Stmt:
 @primitive(check=_check_prefetch, group="memory")
 def prefetch(state: State, plan: PrefetchPlan) -> State:
     node = plan.loop.node
-    return state.replace(node, with_body(node, seq([plan.request, node.body])))
+    return state.replace(node, node.with_body(seq([plan.request, node.body])))

@@ -13,7 +13,7 @@ from ...analysis.index import LoopRef
 from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in
-from ..build import renest, with_body
+from ..build import renest
 from ..invariants import Keeps, Kept
 from ..primitive import primitive
 from ..state import State, owners
@@ -117,7 +117,7 @@ def _require_own_values(state: State, before: list[For], after: list[For]) -> No
         repeating = next((g for g in after[:n] if g in inside), None)
         if repeating is None:
             continue
-        nest = with_body(f, renest(after[n + 1 :], before[-1].body))
+        nest = f.with_body(renest(after[n + 1 :], before[-1].body))
         lost = next((b for b in f.private if not is_privatizable(b, [*above, *after[:n], nest])), None)
         require(
             lost is None,

@@ -14,7 +14,7 @@ from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute, vars_in
-from ..build import domains, substitute_loop_vars, with_body
+from ..build import domains, substitute_loop_vars
 from ..handles import LoopRV
 from ..primitive import primitive, require_same_meaning
 from ..state import State
@@ -166,7 +166,7 @@ def skew(state: State, plan: SkewPlan) -> tuple[State, LoopRV]:
     at = analyzer.simplify(var - shift)
     guard = logical_and(analyzer.simplify(at >= 0), analyzer.simplify(at < inner.extent))
     body = substitute_loop_vars(inner.body, {inner.loop_var: inner.min + at}, bounds, guard, past_empty=past)
-    return state.replace(inner, with_body(loop, body), moved={inner.loop_var: [var]}), state.loop_rv(var)
+    return state.replace(inner, loop.with_body(body), moved={inner.loop_var: [var]}), state.loop_rv(var)
 
 
 # ---------------------------------------------------------------- fission
