@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from typing import Any
 
-from ...aliases import memory_of, sharing
+from ...aliases import memory_of, shares_memory, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
@@ -14,9 +15,10 @@ from ...levels import ends_with_launch, is_block_axis, is_thread_axis
 from ...node import cached_property, record
 from ...poly import Names, Undecided
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
-from ...visit import nodes_of, uses_var
+from ...visit import has_load, nodes_of, uses_var
 from ..contents import contents, is_nest_of_blocks
-from ..effects import effects
+from ..effects import PREFETCH, effects
+from ..evaluation import is_steered
 from ..index import index_of, loops_below
 from ..reductions import shared_results
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
@@ -37,7 +39,7 @@ from .relations import (
     without_swizzles,
     witness,
 )
-from .statements import Statement, bare_statements_in, statements_in
+from .statements import Access, Statement, bare_statements_in, statements_in
 
 
 def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: frozenset[Var] = frozenset()) -> Verdict:
@@ -119,6 +121,30 @@ class LoopIndependent(Question):
             if not distinguishes_iterations(ref.node, self.loop, inside):
                 return NOT_SHOWN
         return PROVED
+
+    @tier(Tier.AFFINE)
+    def by_forms(self) -> Verdict:
+        """What the blocks of a nest write in one iteration, they access in no other one: affine indices differ."""
+        place = index_of(self.func).place(self.loop)
+        if not is_nest_of_blocks(self.loop):
+            return NOT_SHOWN
+        touched: dict[Var, list[tuple[AffineForms, Access]]] = {}
+        written: set[Var] = set()
+        for ref in place.index.blocks_below(place):
+            around, found = [self.loop, *(p.node for p in loops_below(ref, place))], effects(ref.block)
+            if found.opaque or is_steered(ref.node) or any(has_load(f.min, f.extent) for f in around):
+                return NOT_SHOWN
+            loops = tuple([(f.loop_var, f.min, f.extent) for f in around])
+            forms = AffineForms(Statement("", ref.node, (), (), loops, (), (), tuple(ref.bindings.items())), ())
+            mine = [
+                e for e in found.stored if e.kind != PREFETCH and not shares_memory(e, found.allocated | self.ignored)
+            ]
+            written |= memory_of([e for e in mine if e.write])
+            for access in {(e.buffer, e.indices, e.loops): e for e in mine}.values():
+                touched.setdefault(access.buffer.data, []).append((forms, access))
+        pairs = (pair for memory in written for pair in combinations_with_replacement(touched[memory], 2))
+        apart = all(indices_differ(*first, *second, self.loop.loop_var) for first, second in pairs)
+        return PROVED if apart else NOT_SHOWN
 
     @tier(Tier.PAIRS)
     def by_pairs(self) -> Verdict:
