@@ -250,6 +250,19 @@ class State:
         node = self.rebuilt(self.index.root, old, new)
         return self.with_func(self.func.with_body(NOP if node is None else node), moved=moved)
 
+    def replace_both(self, old: Any, new: Any, gone: Any) -> State:
+        """The snapshot with ``old`` replaced by ``new``, as :meth:`replace` does, and without ``gone``; neither of the two
+        contains the other."""
+        first, second = self.index.place(old), self.index.place(gone)
+        above = [first, *first.ancestors()]
+        while second.parent not in above:
+            assert second.parent is not None
+            second = second.parent
+        node = self.rebuilt(second.parent, old, new)
+        if type(node) is not SeqStmt:  # branches of an `if`
+            return self.replace(old, new).replace(gone, None)
+        return self.replace(second.parent.node, _swap(node, second.node, self.rebuilt(second, gone, None)))
+
     def rebuilt(self, host: Place, old: Any, new: Any) -> Any:
         """The statement at ``host`` with ``old`` in it replaced by ``new``, as :meth:`replace` does; None if nothing is left."""
         place, node = self.index.place(old), new

@@ -450,9 +450,7 @@ def _put(
     members = list(_members(loop))
     members.insert(position, moved)
     new_loop = loop.node.replace(body=seq(members))
-    # Two disjoint places change: the loop first, then the block's old place.
-    inserted = state.replace(loop.node, new_loop)
-    after = inserted.replace(block.node, None)
+    after = state.replace_both(loop.node, new_loop, block.node)
     require_same_meaning(state, after, unsafe, move)
     return MovePlan(after)
 
