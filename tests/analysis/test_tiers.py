@@ -66,6 +66,7 @@ def test_tiers_agree_on_random_schedules():
             proved.update((type(question).__name__, name) for name in agreed(question))
     cheap = [(q, t) for q, t in proved if t not in (Tier.SETS, Tier.PAIRS)]
     assert {q for q, _ in cheap} >= {"SameMeaning", "LoopIndependent", "CarriedDependence", "Initialized"}, proved
+    assert proved["LoopIndependent", Tier.AFFINE]
 
 
 @pytest.mark.parametrize("name", ["sgemm", "mma_gemm"])

@@ -15,10 +15,10 @@ from ...levels import ends_with_launch, is_block_axis, is_thread_axis
 from ...node import cached_property, record
 from ...poly import Names, Undecided
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
-from ...visit import has_load, nodes_of, uses_var
+from ...visit import nodes_of, uses_var
 from ..contents import contents, is_nest_of_blocks
 from ..effects import PREFETCH, effects
-from ..evaluation import is_steered
+from ..evaluation import is_steered_by_memory
 from ..index import index_of, loops_below
 from ..reductions import shared_results
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
@@ -132,7 +132,7 @@ class LoopIndependent(Question):
         written: set[Var] = set()
         for ref in place.index.blocks_below(place):
             around, found = [self.loop, *(p.node for p in loops_below(ref, place))], effects(ref.block)
-            if found.opaque or is_steered(ref.node) or any(has_load(f.min, f.extent) for f in around):
+            if found.opaque or is_steered_by_memory(ref.node, around):
                 return NOT_SHOWN
             loops = tuple([(f.loop_var, f.min, f.extent) for f in around])
             forms = AffineForms(Statement("", ref.node, (), (), loops, (), (), tuple(ref.bindings.items())), ())

@@ -76,7 +76,7 @@ def _require_no_reduction(state: State, loop: LoopRef, realize: BlockRealize, ki
     block = realize.block
     if not is_simple_block(block):
         return
-    moved = [i for i, v in zip(block.iter_vars, realize.iter_values) if loop.var in vars_in(v)]
+    moved = [i for i, v in zip(block.iter_vars, realize.iter_values) if uses_var(v, loop.var)]
     if not moved or any(i.iter_type != "reduce" for i in moved):
         return
     if uses_var(realize.predicate, loop.var):
@@ -411,7 +411,7 @@ def _crosses_threads(state: State, loop: LoopRef) -> bool:
     crossed = []
     for ref in blocks:
         block = ref.block
-        moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if loop.var in vars_in(v)]
+        moved = [i for i, v in zip(block.iter_vars, ref.node.iter_values) if uses_var(v, loop.var)]
         if any(i.iter_type == "reduce" for i in moved):
             if not _shares_reduction(ref) or any(i.iter_type != "reduce" for i in moved):
                 return False
