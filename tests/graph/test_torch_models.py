@@ -237,6 +237,16 @@ def test_a_number_that_is_known_only_when_it_runs_is_one_fault():
     assert [row[0] for row in caught.value.faults] == ["aten.item"]
 
 
+def test_a_number_that_only_checks_read_is_not_needed():
+    def checked(m, x, lengths):
+        torch._check(lengths.max().item() <= x.shape[1])
+        torch._check(torch._is_all_true(x == x).item())
+        return x * lengths[:, None]
+
+    x, lengths = torch.ones(2, 3), torch.tensor([3, 1])
+    close(compiled(checked, x, lengths)(x, lengths), x * lengths[:, None])
+
+
 def test_buffers_that_a_program_updates_are_state():
     def function(m, x):
         m.count.add_(1)

@@ -154,11 +154,6 @@ def _reciprocal(c: Call, x: Complex) -> Any:
     return _div(c, 1.0, x)
 
 
-@complex_row("_assert_tensor_metadata")
-def _nothing(c: Call, **ignored: Any) -> Any:
-    return ()
-
-
 # ---------------------------------------------------------------- Fourier transforms
 
 

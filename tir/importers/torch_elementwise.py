@@ -322,13 +322,6 @@ def _copy(c: Call, x: Value, src: Value) -> Any:
     return made if made.shape == x.shape else c.op("broadcast_to", made, x.shape)
 
 
-@row(
-    "_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"
-)
-def _nothing(c: Call, **ignored: Any) -> Any:
-    return ()
-
-
 # ---------------------------------------------------------------- activations
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -86,10 +87,19 @@ def described(tensor: Any) -> tuple[str, tuple[int | str, ...]]:
 
 
 def steps_of(graph: Any) -> tuple[Step, ...]:
-    """The calls of a graph of ``torch.fx``, in order."""
+    """The calls of a graph of ``torch.fx``, in order, but for checks."""
     alone = changed_alone(graph)
-    calls = (node for node in graph.nodes if node.op not in ("placeholder", "output", "get_attr"))
-    return tuple(_step(node, node in alone) for node in calls)
+    return tuple(_step(node, node in alone) for node in _calls(graph))
+
+
+def _calls(graph: Any) -> list[Any]:
+    """The calls of a graph in order, without checks of tensors and of sizes, and what these alone read."""
+    checks: set[Any] = set()
+    for node in reversed(graph.nodes):
+        is_read_by_checks = node.users and checks.issuperset(node.users) and not changes(node)
+        if is_read_by_checks or re.match(r"aten\.(_functional)?_?(assert|sym_constrain)", str(node.target)):
+            checks.add(node)
+    return [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr") and n not in checks]
 
 
 def output_of(graph: Any) -> tuple[Any, ...]:
@@ -181,8 +191,7 @@ def read_exported(program: Any) -> Program:
         operator = named(node.target)[0].removesuffix("_" if node in alone else "")
         return is_known(operator) and (node in alone or not changes(node))
 
-    calls = [n for n in program.graph.nodes if n.op == "call_function"]
-    if without := [n.target for n in calls if not has_row(n)]:
+    if without := [n.target for n in _calls(program.graph) if not has_row(n)]:
         table = torch.export.default_decompositions()
         for target in [t for t in table if t not in without and is_known(named(t)[0])]:
             del table[target]
