@@ -52,6 +52,46 @@ def test_bits_of_two_numbers_are_not_affine():
     refused(lambda: sch.reverse_compute_at("C", sch.get_loops("B")[0]), "`v ^ v // 4`: it is not affine")
 
 
+APART = """
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), C: T.Buffer((128,), "int32")):
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, j])
+            C[{index}] = A[v * 8 + w]
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "legal"),
+    [
+        ("(v & 1) << 3 | (v & 2) << 1 | (v & 4) >> 1 | w << 4", True),  # reversed bits
+        ("v & 1 | (w & 1) << 1 | (v & 2) << 1 | (w & 2) << 2 | (v & 4) << 2 | (w & 4) << 3", True),  # Z order
+        ("v % 2 ^ w % 8 * 2 ^ v // 2 % 4 * 16", True),
+        ("v << 3 | w", True),
+        ("(v & 3 | 4) << 1 | w << 4", False),  # v & 4 is lost
+        ("(v & 3) << 4 | w", False),
+        ("v // 2 % 2 * 2 | (v & 1) | w << 2", False),
+    ],
+)
+def test_bits_of_their_own_are_a_sum(index, legal):
+    sch = schedule(APART.format(index=index))
+    i, j = sch.get_loops("C")
+    assert bool(sch.can.parallel(j))
+    if legal:
+        sch.parallel(sch.fuse(i, j))
+        same(sch)
+    else:
+        refused(lambda: sch.parallel(i), "write", "C[")
+
+
+@pytest.mark.parametrize(
+    "index", ["(v & 3) << 1 | w & 2", "v | w << 2", "v - 1 | w << 3", "T.shift_left(v & 1, w) | w & 2"]
+)
+def test_bits_that_may_be_shared_are_no_sum(index):
+    refused(lambda: (sch := schedule(APART.format(index=index))).parallel(sch.get_loops("C")[0]), "it is not affine")
+
+
 SWIZZLED = """
 @T.prim_func
 def main(A: T.Buffer((256, 128), "float32"), C: T.Buffer((256, 128), "float32")):

@@ -7,7 +7,7 @@ rows. Variables get names, distinguished by identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -58,6 +58,9 @@ class Names:
     def __init__(self) -> None:
         self.names: dict[Var, str] = {}
         self.count = 0
+        self.outer: Callable[[], Mapping[Var, Range]] = (
+            dict  # the ranges of variables that are defined outside of what is asked
+        )
 
     def of(self, var: Var) -> str:
         name = self.names.get(var)
@@ -277,13 +280,40 @@ class Formula:
         return {name: 1}, 0
 
     def _bits(self, e: Call) -> Sum | None:
-        """x & y, x | y, x ^ y if one of the two is a constant."""
+        """x & y, x | y, x ^ y if one of the two is a constant; the latter two also where x and y have no bit in common."""
         x, y = e.args if isinstance(e.args[1], IntImm) else e.args[::-1]
         if not isinstance(y, IntImm):
-            return None
+            apart = e.op != "bitwise_and" and not self._bits_of(x) & self._bits_of(y)
+            return plus(self.sum(x), self.sum(y)) if apart else None
         total = self.sum(x)
         common = self._masked(total, y.value)
         return common if e.op == "bitwise_and" else plus(plus(total, self.sum(y)), common, _BITWISE[e.op])
+
+    def _bits_of(self, e: Expr) -> int:
+        """A number that has every bit that ``e`` may have: -1 if it may have any."""
+        found = self._bits_made(e)
+        low, high = self._bounds(e) if found < 0 else (None, None)
+        return found if low is None or high is None or low < 0 else found & (1 << high.bit_length()) - 1
+
+    def _bits_made(self, e: Any) -> int:
+        if isinstance(e, IntImm):
+            return e.value
+        called = isinstance(e, Call) and len(e.args) == 2
+        if not called and not isinstance(e, (FloorDiv, FloorMod, Mul)):
+            return -1
+        (x, y), op = (e.args, e.op) if called else ((e.a, e.b), type(e))
+        if op == "bitwise_and":
+            return self._bits_of(x) & self._bits_of(y)
+        if op in _BITWISE:
+            return self._bits_of(x) | self._bits_of(y)
+        if not isinstance(y, IntImm) or y.value < 0:
+            return -1
+        count = y.value if called else y.value.bit_length() - 1
+        if op == "shift_left" or (op is Mul and y.value == 1 << count):
+            return self._bits_of(x) << count
+        if op == "shift_right" or (op is FloorDiv and y.value == 1 << count):
+            return self._bits_of(x) >> count
+        return self._bits_of(x) & y.value - 1 if op is FloorMod and y.value == 1 << count else -1
 
     def _shift(self, e: Call) -> Sum | None:
         """x << y and x >> y by a constant; the former if it is known to stay within its type."""

@@ -75,8 +75,8 @@ def wider_access_map(unit: Statement, access: Access, names: Names, coord_names:
             Formula.takes(formula.equal, hidden[-1], value)
         for guard in unit.guards:
             Formula.takes(formula.require, guard)
-    elif has_bits(access):
-        _know_coords(formula, unit)
+    if has_bits(access):
+        _know_iterators(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
         if names.of(var) not in coord_names:
@@ -142,14 +142,15 @@ def has_bits(access: Access) -> bool:
 
 @once
 def _has_bits(e: Expr) -> bool:
-    """Whether there are bitwise operations in an expression; found once for each."""
-    return any(isinstance(n, Call) and n.op.startswith("bitwise") for n in nodes_of(e))
+    """Whether there are bitwise operations or shifts in an expression; found once for each."""
+    return any(isinstance(n, Call) and n.op.startswith(("bitwise", "shift")) for n in nodes_of(e))
 
 
-def _know_coords(formula: Formula, unit: Statement) -> None:
-    """Bounds of the coordinates, from the loops."""
-    ctx = Analyzer({var: Range(low, extent) for var, low, extent in unit.loops})
-    for var, value in zip(unit.coords, unit.values):
+def _know_iterators(formula: Formula, unit: Statement) -> None:
+    """Bounds of the iterators and of what is around, from the loops."""
+    outer = formula.names.outer()
+    ctx = Analyzer({**outer, **{var: Range(low, extent) for var, low, extent in unit.loops}})
+    for var, value in (*((v, v) for v in outer), *zip(unit.coords, unit.values), *unit.inner):
         least, most = ctx.bound(value)
         if least is not None and most is not None:
             formula.know(var, least, most)
@@ -179,7 +180,7 @@ def _require_exact(unit: Statement, access: Access) -> None:
     add_loops(formula, (*unit.loops, *access.loops))
     for guard in (*unit.guards, *access.guards):
         formula.require(guard)
-    _know_coords(formula, unit)
+    _know_iterators(formula, unit)
     for part in (*access.index_parts(), *(value for v, value in unit.inner if access.uses((v,)))):
         formula.sum(part.base if isinstance(part, Ramp) else part)
 
@@ -321,6 +322,7 @@ class Context:
 
     def __init__(self, func: PrimFunc, stmt: Any, names: Names):
         self.func, self.stmt, self.names = func, stmt, names
+        names.outer = self._ranges
         self.known: IntegerSet | None = None
         self.local: dict[
             Any, bool
@@ -332,6 +334,15 @@ class Context:
         if self.known is None:
             self.known = self._collect()
         return found.where(self.known)
+
+    def _ranges(self) -> dict[Var, Range]:
+        found = {}
+        for node in path_to(self.func.body, self.stmt)[:-1]:
+            if isinstance(node, For):
+                found[node.loop_var] = node.domain
+            elif isinstance(node, BlockRealize):
+                found.update((iv.var, iv.dom) for iv in node.block.iter_vars if iv.dom is not None)
+        return found
 
     def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
