@@ -15,7 +15,7 @@ from ..node import frozendict, once
 from ..op import effect_of
 from ..stmt import Block, LetStmt
 from ..visit import LEAVES, accesses, substitute, walk
-from .effects import READ, WRITE, Effect, Effects, Loop, as_range, effects, outline
+from .effects import READ, WRITE, Effect, Effects, Loop, as_range, memory_effects, outline
 from .evaluation import as_total, entered, is_lazy, may_fail
 from .index import BlockRef, LoopRef, wrapped_in
 from .users import uses_pointer
@@ -195,9 +195,9 @@ def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     What is declared counts where the body does not say: for what calls do with pointers and views, on axes where data
     chooses the index, and where the user has stated the region.
     """
-    if effects(block).opaque:
+    if memory_effects(block).opaque:
         return frozendict({side: getattr(block, side) for side in EXPLICIT})
-    touched = hulls_of(effects(block), {})
+    touched = hulls_of(memory_effects(block), {})
     sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
     return frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
 

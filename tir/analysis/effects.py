@@ -207,13 +207,14 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
     """
     if isinstance(stmt, Expr) or (within is not None and (within.lets or within.views)):
         return _Walker(within or Surroundings()).of(stmt)
-    known = _effects(stmt)
+    known = memory_effects(stmt)
     return known if known.stmt is None else changed(known, stmt=stmt, known=known)
 
 
 @once
-def _effects(stmt: Any) -> Effects:
-    """The effects of a statement, which has them, without itself."""
+def memory_effects(stmt: Any) -> Effects:
+    """As :func:`effects`, found once for each statement, which has them, so that they do not have it: ``_ITSELF`` stands where
+    their ``node`` or ``block`` is the statement. For questions about the memory alone."""
     found = _Walker(Surroundings()).of(stmt)
     stored, viewed = (_exchanged(part, stmt, _ITSELF) for part in (found.stored, found.viewed))
     has_itself = any(map(is_not, (*stored, *viewed), (*found.stored, *found.viewed)))

@@ -41,7 +41,6 @@ from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
 from ..neighbours import call_here
-from ..visit import with_recursion_limit
 from .arguments import BadArgument as BadArgument
 from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .handles import BlockRV, LoopRV
@@ -222,7 +221,6 @@ def require_same_meaning(
     require_legal(SameMeaning(before.func, after.func, move).answer(), before.func)
 
 
-@with_recursion_limit
 def run(step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
     """Apply a primitive to a snapshot: the new snapshot, the result, and the plan. ``state`` is never changed.
 

@@ -24,6 +24,7 @@ from ..neighbours import written_here
 from ..poly import Together
 from ..stmt import Block, For
 from ..target import Target
+from ..visit import with_recursion_limit
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from .alternatives import alternatives
@@ -317,6 +318,7 @@ class Schedule(Views):
         self._set_state(state.with_call(Entry(step.name, copied(given), copied(result))))
         return result
 
+    @with_recursion_limit
     def _attempt(self, step: Primitive, state: State, given: Mapping[str, Any]) -> tuple[State, Any, Any]:
         """The snapshot after a step on ``state``, with the result and the plan. Raises ``ScheduleError`` if the step is
         refused or breaks an invariant."""

@@ -17,7 +17,7 @@ from ...poly import Names, Undecided
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, BlockRealize, For, Stmt
 from ...visit import nodes_of, uses_var
 from ..contents import contents, is_nest_of_blocks
-from ..effects import PREFETCH, effects
+from ..effects import PREFETCH, memory_effects
 from ..evaluation import is_steered_by_memory
 from ..index import index_of, loops_below
 from ..reductions import shared_results
@@ -131,7 +131,7 @@ class LoopIndependent(Question):
         touched: dict[Var, list[tuple[AffineForms, Access]]] = {}
         written: set[Var] = set()
         for ref in place.index.blocks_below(place):
-            around, found = [self.loop, *(p.node for p in loops_below(ref, place))], effects(ref.block)
+            around, found = [self.loop, *(p.node for p in loops_below(ref, place))], memory_effects(ref.block)
             if found.opaque or is_steered_by_memory(ref.node, around):
                 return NOT_SHOWN
             loops = tuple([(f.loop_var, f.min, f.extent) for f in around])
@@ -153,7 +153,7 @@ class LoopIndependent(Question):
 
 def are_disjoint(blocks: Sequence[Any]) -> bool:
     """Whether no block accesses what another one writes."""
-    found = [effects(b) for b in blocks]
+    found = [memory_effects(b) for b in blocks]
     return all(a is b or (a.reads | a.writes).isdisjoint(b.writes) for a in found for b in found)
 
 

@@ -18,7 +18,7 @@ from ...node import once
 from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
 from ...visit import accesses, has_load, uses_var
 from ..contents import MembersBy, named
-from ..effects import READ, WRITE, Effect, effects, steering
+from ..effects import READ, WRITE, Effect, memory_effects, steering
 from ..index import BlockRef, LoopRef, loops_below, order, statements, top_statement
 from ..simple_blocks import is_simple_block, iterators, same_index
 from ..users import blocks_naming
@@ -157,19 +157,19 @@ def _is_alone(block: BlockRef, host: BlockRef | LoopRef) -> bool:
 
 def _read(block: BlockRef) -> Set[Var]:
     """The memory that an instance reads, its predicate and bindings included."""
-    return effects(block.block).reads | steering(block.node).reads
+    return memory_effects(block.block).reads | steering(block.node).reads
 
 
 def _stored(block: BlockRef) -> Set[Var]:
     """The memory that it stores to, or says that it writes."""
-    return effects(block.block).writes | memory_of(block.block.writes)
+    return memory_effects(block.block).writes | memory_of(block.block.writes)
 
 
 def _is_all(realize: BlockRealize) -> bool:
     """Whether its loads and stores are all that a block does: no pointers, no calls with effects or of whole regions."""
     return not any(
         found.opaque or any(e.indices is None or tuple in map(type, e.indices) for e in found.stored)
-        for found in (effects(realize.block), steering(realize))
+        for found in (memory_effects(realize.block), steering(realize))
     )
 
 
@@ -208,7 +208,7 @@ def _blocks_between(host: BlockRef | LoopRef, first: int, last: int, memory: Set
 
 def _in_regions(block: BlockRef, kind: str, buffers: Iterable[Buffer]) -> bool:
     """Whether the block's regions contain every element of ``buffers`` that it reads or writes, under no other name."""
-    found = [e for e in (*effects(block.block).stored, *steering(block.node).stored) if e.kind == kind]
+    found = [e for e in (*memory_effects(block.block).stored, *steering(block.node).stored) if e.kind == kind]
     regions = block.block.reads if kind == READ else block.block.writes
     return all(are_within(sharing(found, b), [r for r in regions if r.buffer is b], block.block) for b in buffers)
 

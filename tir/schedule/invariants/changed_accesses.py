@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from typing import Any
 
 from ...analysis.contents import has_blocks, kept_members, named, sub_statements, with_memory
-from ...analysis.effects import effects
+from ...analysis.effects import memory_effects
 from ...expr import Var
 from ...function import PrimFunc
 from ...node import once
@@ -89,7 +89,7 @@ def _memory_of(stmt: Any) -> Iterable[Var]:
     """The memory that a statement accesses; with views inside, under which name is not known, all that it names."""
     if any(n.block.match_buffers for n in with_memory(stmt)):
         return [n for n in named(stmt) if type(n) is Var and n.dtype.is_handle]
-    return effects(stmt).reads | effects(stmt).writes
+    return memory_effects(stmt).reads | memory_effects(stmt).writes
 
 
 @once
@@ -98,7 +98,7 @@ def written(stmt: Any) -> frozenset[tuple[Var, str]]:
     taken_apart = _is_nest(stmt.block) if isinstance(stmt, BlockRealize) else isinstance(stmt, (For, SeqStmt, Block))
     if taken_apart and has_blocks(stmt):
         return frozenset[tuple[Var, str]]().union(*map(written, sub_statements(stmt)))
-    return frozenset((e.buffer.data, e.buffer.scope) for e in effects(stmt).stored if e.write)
+    return frozenset((e.buffer.data, e.buffer.scope) for e in memory_effects(stmt).stored if e.write)
 
 
 def _together(parts: Iterable[Order]) -> Order:
