@@ -334,16 +334,19 @@ class _Writer:
         return str(int(value)) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
 
 
-def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
-    if isinstance(value, ExprRV) and not value.is_result:
-        symbol, a, b = value.source
-        return {"$op": symbol, "a": _to_json(a, numbers, step), "b": _to_json(b, numbers, step), "value": int(value)}
-    if isinstance(value, ExprRV):
+def _handle_to_json(value: ExprRV | LoopRV | BlockRV, numbers: Mapping[Any, int], step: str) -> Any:
+    if not isinstance(value, ExprRV):
+        tag = "$loop" if isinstance(value, LoopRV) else "$block"
+        return {tag: numbers.get(value, -1), "name": value.name, "func": value.func}
+    if value.is_result:
         return {"$expr": numbers.get(id(value), -1), "value": int(value)}
-    if isinstance(value, LoopRV):
-        return {"$loop": numbers.get(value, -1), "name": value.name, "func": value.func}
-    if isinstance(value, BlockRV):
-        return {"$block": numbers.get(value, -1), "name": value.name, "func": value.func}
+    symbol, a, b = value.source
+    return {"$op": symbol, "a": _to_json(a, numbers, step), "b": _to_json(b, numbers, step), "value": int(value)}
+
+
+def _to_json(value: Any, numbers: Mapping[Any, int], step: str) -> Any:
+    if isinstance(value, (ExprRV, LoopRV, BlockRV)):
+        return _handle_to_json(value, numbers, step)
     if isinstance(value, IntImm):
         return value.value
     if isinstance(value, (list, tuple)):

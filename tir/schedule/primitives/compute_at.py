@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import is_
 from typing import Any
 
 from ...aliases import memory_of
@@ -502,7 +503,7 @@ def _rebuild(
     guards += [c for c in when if not analyzer.can_prove(c)]
     kept = _own_predicate(block, values)
     inner = block.block
-    if any(new is not old for new, old in zip(iters, inner.iter_vars)):
+    if not all(map(is_, iters, inner.iter_vars)):
         inner = inner.replace(iter_vars=tuple(iters))
     return nest(loops, block.node.replace(block=inner, iter_values=tuple(values), predicate=all_of([*guards, *kept])))
 
