@@ -28,6 +28,7 @@ from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
 from .signature import buffer_alignment, size_vars, slots_of
 from .speculation import speculatable_loads
+from .starts import begin_with_terms
 from .text import FunctionText, ModuleText, own_name, symbol
 from .tiles import configure_tiles
 from .types import memory_element, value_type, vector
@@ -139,7 +140,7 @@ def emit_function(program: Program, name: str, func: PrimFunc) -> None:
                 g.owned_pointers.update((var, buffer.data))
     if func.ret_type.code != "void":
         g.returned, g.return_dtype = "%result", func.ret_type
-    final = promote_accumulators(peel_first_iterations(func))
+    final = promote_accumulators(begin_with_terms(peel_first_iterations(func)))
     if module.width >= 8 * LINE // 2:
         final = share_neighbours(final)
     body = final.body
