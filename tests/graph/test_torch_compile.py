@@ -223,11 +223,22 @@ def test_numbers_none_and_nested_results_are_those_of_torch():
     same(lambda x, n: {"a": (x * n, None, n), "b": [x.shape[0]]}, torch.rand(3), 4)
 
 
-def test_random_numbers_are_drawn_by_torch():
-    run = compiled(lambda x: (x + torch.rand_like(x)) * 2)
-    torch.manual_seed(1)
-    made = run(torch.zeros(4))
-    assert made.unique().numel() == 4 and made.min() > 0 and made.max() < 2
+@pytest.mark.parametrize(
+    "draw",
+    [torch.rand_like, lambda x: torch.randint_like(x, 1, 99), torch.Tensor.exponential_, torch.Tensor.uniform_,
+     torch.Tensor.cauchy_, torch.Tensor.log_normal_, torch.Tensor.normal_, lambda x: x.geometric_(0.1)],
+)  # fmt: skip
+def test_random_numbers_are_drawn_by_torch(draw):
+    seen, made = Seen(), []
+
+    def function(x):
+        return (x + draw(x.clone())) * 2
+
+    for run in compiled(function), function:
+        torch.manual_seed(1)
+        made.append(run(torch.zeros(4)))
+    torch.testing.assert_close(*made)
+    assert {why for _, why in seen.eager} == {"it draws random numbers"}
 
 
 def test_what_cannot_be_compiled_is_run_by_torch():

@@ -91,7 +91,10 @@ def _item(c: Call, x: Value) -> Any:
     return known.reshape(()).item()
 
 
-@row("rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli", "normal", "multinomial")
+@row(
+    "rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "bernoulli", "normal", "normal_functional",
+    "multinomial", "uniform", "cauchy", "exponential", "geometric", "log_normal",
+)  # fmt: skip
 def _random(c: Call, **given: Any) -> Any:
     raise Unsupported("it draws random numbers")
 
