@@ -49,7 +49,8 @@ def _common(extents: Sequence[Expr], axis: int, shapes: Sequence[Shape]) -> Expr
             raise error(
                 f"shapes {' and '.join(map(str, shapes))} do not broadcast: axis {axis} of the result would be {found} and "
                 f"{extent}{'' if known else ', which are not known to be equal'}",
-                "equal extents or 1, aligned at the right" + ("" if known else "; one te.var for sizes that are equal"),
+                "equal extents or 1, aligned at the right"
+                + ("" if known else "; one te.var, or one name in `shapes`, for sizes that are equal"),
             )
         found = extent
     return found
