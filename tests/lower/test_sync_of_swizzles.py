@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tir
 from tir.script import parse
 from tir.transform import thread_storage_sync
 
@@ -37,3 +39,31 @@ def f(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32"), m: T.int32):
 def test_a_barrier_where_threads_may_meet(written, read, barrier):
     func = parse(PROGRAM.format(written=written, read=read))
     assert ("tvm_storage_sync" in thread_storage_sync(func).script()) == barrier
+
+
+def test_threads_that_exchange_pairs_need_no_barrier_between():
+    """Of a bitonic sort: the partner of a thread is told apart by each amount of the shift."""
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "int32")):
+    tx = T.launch_thread("threadIdx.x", 64)
+    S = T.alloc_buffer((64,), "int32", scope="shared")
+    S[tx] = A[tx]
+    for k in range(6):
+        for j in range(k + 1):
+            p: T.int32 = tx ^ (1 << (k - j))
+            if p > tx:
+                a: T.int32 = S[tx]
+                b: T.int32 = S[p]
+                if (a > b) == ((tx & (2 << k)) == 0):
+                    S[tx] = b
+                    S[p] = a
+    A[tx] = S[tx]
+""")
+    module = tir.build(func, "cuda-sim")
+    for module.order in ("forward", "reverse", "random"):
+        data = np.random.default_rng(0).integers(0, 99, 64).astype("int32")
+        wanted = np.sort(data)
+        module(data)
+        assert module.report().ok
+        np.testing.assert_array_equal(data, wanted)

@@ -16,6 +16,7 @@ from ..arith.bounds import wraps as may_wrap
 from ..arith.comparisons import OPPOSITE
 from ..arith.linear import is_index, linear
 from ..buffer import Range
+from ..equal import structural_equal
 from ..expr import (
     EQ,
     GE,
@@ -45,9 +46,10 @@ from ..expr import (
     const,
     is_const,
 )
-from ..visit import free_vars, walk
+from ..visit import free_vars, rewrite, walk
 from .relation import Alternatives, IntegerSet, NotAffine, Relation, Row, Sum, both, plus
 
+MOST_AMOUNTS = 16  # of a shift, by which an expression is told apart
 # what to add of x & y to x + y
 _BITWISE = {"bitwise_and": 0, "bitwise_or": -1, "bitwise_xor": -2}
 
@@ -218,7 +220,26 @@ class Formula:
             if not self._keeps_value(e):
                 raise NotAffine(e, "it may wrap around")
             return self.sum(e.value)
-        raise _not_affine(e)
+        return self._by_amount(e)
+
+    def _by_amount(self, e: Expr) -> Sum:
+        """``e`` for each of the few amounts of a shift in it; of an amount by which nothing shifts, any number."""
+        shift = next((n for n in walk(e) if is_shift(n) and not isinstance(n.args[1], IntImm)), None)
+        amount = None if shift is None else shift.args[1]
+        low, high = (None, None) if amount is None else self._bounds(amount)
+        if shift is None or amount is None or low is None or high is None or not e.dtype.is_int:
+            raise _not_affine(e)
+        low, high = max(low, 0), min(high, shift.dtype.bits - 1)
+        if high - low >= MOST_AMOUNTS or any(isinstance(n, BufferLoad) for n in walk(e)):
+            raise _not_affine(e)
+        total, name, simplify = self.sum(amount), self.helper(), Analyzer().simplify
+        cases: Alternatives = [[Row(*plus(({}, low - 1), total, -1))], [Row(*plus(total, ({}, -high - 1)))]]
+        for count in range(low, high + 1):
+            known = const(count, amount.dtype)
+            value = simplify(rewrite(e, lambda n: known if structural_equal(n, amount) else None))
+            cases.append([Row(*plus(total, ({}, -count)), True), _equal(name, self.sum(value))])
+        self._add(cases)
+        return {name: 1}, 0
 
     def _keeps_value(self, e: Cast) -> bool:
         """Whether a conversion of integers gives the same number: indices fit into either type of indices."""
@@ -439,6 +460,10 @@ def _parts_of(e: Expr, extreme: type[Any]) -> list[Expr]:
         opposite = Max if extreme is Min else Min
         return [Sub(x, y) for x in _parts_of(e.a, extreme) for y in _parts_of(e.b, opposite)]
     return [e]
+
+
+def is_shift(e: Any) -> bool:
+    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
 
 
 def _not_affine(e: Expr) -> NotAffine:

@@ -39,7 +39,7 @@ from ..expr import (
     is_const,
 )
 from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
-from ..poly import Formula, Names, decide
+from ..poly import Formula, Names, decide, is_shift
 from ..stmt import For, LetStmt
 from ..visit import has_load, rewrite, substitute, uses_var, walk
 
@@ -120,13 +120,17 @@ class Conflicts:
         return found
 
     def _meet(self, a: Access, b: Access, shared: int) -> bool:
+        parts = (a.first, b.first, *a.conditions, *b.conditions)
+        amounts = (n.args[1] for e in parts for n in walk(e) if is_shift(n))
+        if all(isinstance(n, IntImm) for n in amounts):
+            return self._may_meet(a, b, shared, _with_unknowns)
+        return self._may_meet(a, b, shared, _with_unknowns) and self._may_meet(a, b, shared, _as_it_is)
+
+    def _may_meet(self, a: Access, b: Access, shared: int, told: Callable[[Expr, Analyzer, Formula], Expr]) -> bool:
         names = Names()
         formula = Formula(names)
-        first_a, first_b = self._side(formula, a, shared), self._side(formula, b, shared)
-        if first_a is None or first_b is None:
-            return True
-        index_a, threads_a, vars_a = first_a
-        index_b, threads_b, vars_b = first_b
+        index_a, threads_a, vars_a = self._side(formula, a, shared, told)
+        index_b, threads_b, vars_b = self._side(formula, b, shared, told)
         for loop in (*self.known, *a.loops[:shared]):  # without one that is not affine, more pairs seem to meet
             Formula.takes(formula.within, *loop)
         if not (a.warp or b.warp):
@@ -153,8 +157,10 @@ class Conflicts:
 
         return decide(are_apart) is not True
 
-    def _side(self, formula: Formula, a: Access, shared: int) -> Any:
-        """The index of one access with fresh variables for all but the first ``shared`` loops."""
+    def _side(
+        self, formula: Formula, a: Access, shared: int, told: Callable[[Expr, Analyzer, Formula], Expr]
+    ) -> tuple[Expr, list[Var], dict[Var, Any]]:
+        """The index of one access with fresh variables for all but the first ``shared`` loops, as ``told``."""
         fresh: dict[Var, Any] = {}
         threads = []
         for v, extent in self.axes:
@@ -164,17 +170,23 @@ class Conflicts:
         private = (*a.loops[shared:], *a.own)
         for v, _, _ in private:
             fresh[v] = Var(v.name, v.dtype)
+        bounds = Analyzer({v: Range(const(0, v.dtype), e) for v, e in self.axes})
+        for v, low, extent in (*self.known, *a.loops[:shared], *private):
+            bounds.bind(v, Range(low, extent))
+        for v, _, _ in (*a.loops, *a.own):
+            least, most = bounds.bound(v)
+            if least is not None and most is not None:
+                formula.know(fresh.get(v, v), least, most)
         for v, low, extent in private:
             Formula.takes(formula.within, fresh[v], substitute(low, fresh), substitute(extent, fresh))
         for condition in a.conditions:
             Formula.takes(formula.require, substitute(condition, fresh))
         assert a.first is not None
-        bounds = Analyzer({v: Range(const(0, v.dtype), e) for v, e in self.axes})
-        for v, low, extent in private:
-            bounds.bind(v, Range(low, extent))
-        for v, low, extent in (*self.known, *a.loops[:shared]):
-            bounds.bind(v, Range(low, extent))
-        return substitute(_with_unknowns(a.first, bounds, formula), fresh), threads, fresh
+        return substitute(told(a.first, bounds, formula), fresh), threads, fresh
+
+
+def _as_it_is(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:
+    return e
 
 
 def _with_unknowns(e: Expr, bounds: Analyzer, formula: Formula) -> Expr:

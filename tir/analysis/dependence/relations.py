@@ -66,6 +66,11 @@ def wider_access_map(unit: Statement, access: Access, names: Names, coord_names:
     """An over-approximation of :func:`access_map`: of loop bounds and iterators only the affine ones are added."""
     formula = Formula(names)
     hidden: list[str] = []
+    ends = chain.from_iterable(loop[1:] for loop in (*unit.loops, *access.loops))
+    if any(
+        _has_bits(e) for e in chain(access.index_parts(), unit.guards, access.guards, ends) if type(e) not in LEAVES
+    ):
+        _know_iterators(formula, unit)
     if unit.is_on_loops:
         for var, low, extent in unit.loops:
             formula.var(var)
@@ -75,8 +80,6 @@ def wider_access_map(unit: Statement, access: Access, names: Names, coord_names:
             Formula.takes(formula.equal, hidden[-1], value)
         for guard in unit.guards:
             Formula.takes(formula.require, guard)
-    if has_bits(access):
-        _know_iterators(formula, unit)
     for var, low, extent in access.loops:
         formula.var(var)
         if names.of(var) not in coord_names:
