@@ -72,7 +72,7 @@ class DType(str):
     """
 
     __slots__ = (
-        "code", "bits", "lanes", "is_int", "is_float", "is_bool", "is_handle", "min_value", "max_value", "_element",
+        "code", "bits", "lanes", "is_int", "is_float", "is_bool", "is_handle", "min_value", "max_value", "_element", "_bytes",
         "_of_lanes",
     )  # fmt: skip
     code: str
@@ -85,6 +85,7 @@ class DType(str):
     min_value: int | float
     max_value: int | float
     _element: DType
+    _bytes: int
     _of_lanes: dict[int, DType]
     _interned: dict[str, DType] = {}
 
@@ -102,6 +103,7 @@ class DType(str):
                 found.is_int, found.is_float = code in ("int", "uint"), code not in _NO_FLOATS
                 found.is_bool, found.is_handle = code == "bool", code == "handle"
                 found.min_value, found.max_value = _ends(code, bits)
+                found._bytes = max(1, (bits + 7) // 8 * lanes)
                 found._element = found if lanes == 1 else cls(_spell(code, bits, 1))
                 found._of_lanes = {1: found} if lanes == 1 else found._element._of_lanes
                 found._of_lanes[lanes] = found
@@ -127,7 +129,7 @@ class DType(str):
         >>> DType("float32x4").bytes, DType("boolx4").bytes, DType("float4_e2m1fnx4").bytes
         (16, 4, 4)
         """
-        return max(1, (self.bits + 7) // 8 * self.lanes)
+        return self._bytes
 
     @property
     def digits(self) -> int:

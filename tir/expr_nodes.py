@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .dtype import BOOL, HANDLE, INT32, DType  # noqa: F401 (BOOL: a computed field)
 from .node import EMPTY, Node, node
 
+if TYPE_CHECKING:
+    from .buffer import Buffer
+
 
 class Expr(Node):
     """Base of expressions. Every expression has a ``dtype``.
@@ -464,7 +467,7 @@ class BufferLoad(Expr):
     """
 
     computed = {"dtype": "_vector_type(_cls, buffer.dtype, indices[-1].dtype.lanes if indices else 1)"}
-    buffer: Any
+    buffer: Buffer
     indices: tuple[Expr, ...]
     dtype: DType = field(init=False)
 

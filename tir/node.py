@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from weakref import ReferenceType, ref
@@ -237,13 +237,18 @@ _ORIGINS: Memo[tuple[ReferenceType[Any], ...]] = Memo()  # nearest first
 _STEPS_BACK = 4
 
 
-def _members(value: Any) -> Iterator[Node]:
+def _members(value: Any) -> Sequence[Node]:
     """The nodes in a value: itself, or what tuples and mappings hold."""
     if isinstance(value, Node):
-        yield value
-    elif isinstance(value, (tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _members(item)
+        return (value,)
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    elif not isinstance(value, tuple):
+        return ()
+    for item in value:
+        if not isinstance(item, Node):  # seldom
+            return [node for each in value for node in _members(each)]
+    return value
 
 
 def _map_nodes(nodes: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:

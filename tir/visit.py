@@ -214,8 +214,12 @@ def kinds(root: Any) -> frozenset[type]:
     for s in reversed(list(statements(root))) if isinstance(root, Stmt) else ():  # what is inside of a statement first
         found = _KINDS.get(s)
         if found is None:
-            parts = (_KINDS.get(c) or map(type, nodes_of(c)) for c in s.children())
-            found = _KINDS[s] = frozenset((type(s),)).union(*parts)
+            if type(s) in _WITHOUT_STATEMENTS:
+                found = frozenset(map(type, nodes_of(s)))
+            else:
+                parts = (_KINDS.get(c) or map(type, nodes_of(c)) for c in s.children())
+                found = frozenset((type(s),)).union(*parts)
+            _KINDS[s] = found
     assert found is not None
     _KINDS[root] = found
     return found
@@ -312,8 +316,9 @@ def is_pure(e: Any) -> bool:
         return True
     found = _PURE.get(e)
     if found is None:
-        calls = [n for n in nodes_of(e) if type(n) is Call]
-        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in calls)
+        found = _PURE[e] = not contains(Call, e) or all(
+            effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call
+        )
     return found
 
 
