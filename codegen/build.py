@@ -124,7 +124,7 @@ def _build_llvm(mod: IRModule, target: Target) -> LLVMModule:
     found = None if key is None else compiled.find(key, mod, on, emit)
     cached = found is not None
     if found is None:
-        found = compiled.Compiled.of(emit, on)
+        found = compiled.Compiled.of(emit, on, mod)
         if key is not None:
             compiled.keep(key, mod, found)
     how = "loaded from the cache" if cached else "lowered and compiled"
@@ -156,8 +156,8 @@ def compile_lowered(lowered: IRModule, target: Any = "llvm", source: IRModule | 
     from .compiled import Compiled
 
     target = Target.of(target)
-    made = Compiled.of(lambda: _emit(lowered, target), machine_of(target))
-    return LLVMModule(lowered if source is None else source, target, made)
+    source = lowered if source is None else source
+    return LLVMModule(source, target, Compiled.of(lambda: _emit(lowered, target), machine_of(target), source))
 
 
 def machine_of(target: Target) -> Any:

@@ -22,9 +22,10 @@ def stub(func: PrimFunc) -> PrimFunc:
     return func.with_body(NOP)
 
 
-def signature(func: PrimFunc) -> tuple[PrimFunc, frozenset[int]]:
-    """A function with an empty body, and the positions of the parameters it may write."""
-    return stub(func), written_positions(func)
+def signature(func: PrimFunc, source: PrimFunc | None = None) -> tuple[PrimFunc, frozenset[int]]:
+    """A function with an empty body, and the positions of the parameters it may write: those of the ``source`` that it was lowered from, where that has
+    the same parameters."""
+    return stub(func), written_positions(func if source is None or source.params != func.params else source)
 
 
 class Function(ABC):

@@ -65,10 +65,12 @@ class Compiled:
         return Needs.of(self.machine)
 
     @staticmethod
-    def of(emit: Callable[[], tuple[Emitted, Any]], machine: Machine) -> Compiled:
-        """Compile what ``emit`` gives; with it comes the code generator's metadata."""
+    def of(emit: Callable[[], tuple[Emitted, Any]], machine: Machine, source: IRModule) -> Compiled:
+        """Compile what ``emit`` gives; with it comes the code generator's metadata. What functions write is asked of the ``source``, which is shorter
+        than what it was lowered to."""
         emitted, program = emit()
-        functions = {name: signature(f) for name, f in emitted.lowered.items()}
+        sources = dict(source.items())
+        functions = {name: signature(f, sources.get(name)) for name, f in emitted.lowered.items()}
         code = object_codes(emitted.text, machine)
         return Compiled(
             code,

@@ -48,7 +48,7 @@ class Access:
         strides = element_strides(buffer)
         if len(strides) != len(indices):
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
-        self.offsets: Sequence[int] | None = (0,) * self.lanes  # of each lane from the first
+        self.offsets: tuple[int, ...] | None = (0,) * self.lanes  # of each lane from the first
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
         for index, lanes, stride in zip(indices, lanes_of, strides):
@@ -57,7 +57,8 @@ class Access:
                 offsets.append(self._scaled(g.index(found[0]), stride, 1))
                 if any(found[1]):
                     is_flat = len(indices) == 1 == stride
-                    self.offsets = found[1] if is_flat else [a + b * stride for a, b in zip(self.offsets, found[1])]  # type: ignore
+                    scaled = (a + b * stride for a, b in zip(self.offsets, found[1]))  # type: ignore
+                    self.offsets = found[1] if is_flat else tuple(scaled)
             else:
                 vectors.append(self._scaled(g.index(index), stride, lanes))
         self.first = self._sum(offsets, 1)

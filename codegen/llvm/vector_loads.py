@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tir.arith import simplify
@@ -88,7 +89,7 @@ class Elements:
 
     def at(
         self,
-        offsets: Sequence[int],
+        offsets: tuple[int, ...],
         pointer: Callable[[int], str],
         around: Callable[[int], tuple[int, int] | None] = lambda _: None,
     ) -> str:
@@ -188,7 +189,7 @@ class Elements:
             return g.out.value(f"getelementptr inbounds {self.element}, ptr {pointer}, i64 {offset}")
 
         if isinstance(step, IntImm):
-            offsets = [k * step.value for k in range(self.lanes)]
+            offsets = tuple(k * step.value for k in range(self.lanes))
             return self.at(offsets, lambda offset: further(str(offset), start) if offset else start)
         by = g.index(step)
 
@@ -201,12 +202,13 @@ class Elements:
         return g.choose(g.out.value(f"icmp eq i64 {by}, 1"), lambda: self.whole(start), single, self.type)
 
 
-def constant_step(offsets: Sequence[int]) -> int | None:
+@lru_cache(maxsize=4096)
+def constant_step(offsets: tuple[int, ...]) -> int | None:
     """The step between lanes at ``offsets``; None if it varies."""
     first, count = offsets[0], len(offsets)
     step = offsets[1] - first if count > 1 else 0
     steady = tuple(range(first, first + count * step, step)) if step else (first,) * count
-    return step if steady == tuple(offsets) else None
+    return step if steady == offsets else None
 
 
 def reversed_lanes(g: Generator, value: str, type_: str, lanes: int) -> str:
