@@ -7,7 +7,7 @@ from typing import Any
 from ..annotations import PARTITION_HINT
 from ..buffer import Buffer, IterVar
 from ..errors import BuildError
-from ..expr import TRUE, Expr, StringImm, as_expr, const, is_const
+from ..expr import TRUE, Expr, StringImm, Var, as_expr, const, is_const
 from ..function import PrimFunc
 from ..node import EMPTY
 from ..stmt import (
@@ -55,13 +55,23 @@ def _block(realize: BlockRealize) -> Stmt:
     return body if is_const(realize.predicate, 1) else IfThenElse(realize.predicate, body)
 
 
+def _is_single(loop: For) -> bool:
+    """Whether a loop has one iteration, and nothing else to say."""
+    return loop.kind != "thread_binding" and is_const(loop.extent, 1) and not loop.annotations
+
+
 def _loop(loop: For) -> Stmt:
     if loop.kind == "thread_binding":
         loop = starting_at_zero(loop)
         axis = IterVar(loop.domain, loop.loop_var, "thread", loop.thread)
         return AttrStmt(axis, "thread_extent", loop.extent, _visit(loop.body))
-    if is_const(loop.extent, 1) and not loop.annotations:
-        return _visit(substitute(loop.body, {loop.loop_var: loop.min}))
+    known: dict[Var, Expr] = {}
+    inside: Any = loop
+    while isinstance(inside, For) and _is_single(inside):
+        known[inside.loop_var] = substitute(inside.min, known)
+        inside = inside.body
+    if known:
+        return _visit(substitute(inside, known))
     body = _visit(loop.body)
     kept = {k: v for k, v in loop.annotations.items() if not k.startswith("pragma_") or k == PARTITION_HINT}
     made = loop.replace(body=body, annotations=type(EMPTY)(kept)) if len(kept) != len(loop.annotations) else None
