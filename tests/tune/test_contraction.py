@@ -11,7 +11,7 @@ import tir
 from tir import te
 from tir.expr import constant
 from tir.interp import run
-from tir.library.conv import Layer, conv2d_nchw
+from tir.library.conv import Layer, conv2d_nchw, conv2d_nhwc
 from tir.schedule.constants import CONSTANT
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
@@ -448,3 +448,21 @@ def test_a_matrix_that_two_products_read_is_packed_for_one_of_them():
     sch = tir.tune.default(func, "llvm -num-cores=1 -vector_width=512")
     assert "vectorized" in kinds(sch, "u") and "vectorized" in kinds(sch, "y")
     assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
+
+
+def test_padding_by_nothing_is_no_copy():
+    found = tir.tune.default(conv2d_nhwc(Layer(1, 6, 4, 8, 1, 2)), SMALL.format(cores=1))
+    assert [b.name for b in found.func.buffers()] == ["A", "W", "C"] and "if_then_else" not in found.mod.script()
+    assert_same_result(found.func, conv2d_nhwc(Layer(1, 6, 4, 8, 1, 2)))
+
+
+@pytest.mark.parametrize(("terms", "is_near"), [(8, True), (64, False)])
+def test_panels_that_stay_near_are_used_together(terms: int, is_near: bool):
+    """A row of the result is stored from end to end."""
+    func = product((60, terms), (terms, 8), "ik,kj->ij")
+    env = tir.tune.Env.of("llvm -vector_width=64 -num-cores=1 -l1_bytes=256 -l2_bytes=2048")
+    nest = Nest.of(tir.Schedule(func), "C")
+    found = Contraction.of(nest) if nest else None
+    assert found
+    tiling = Tiling.of(found, 1, 2, env)
+    assert tiling and tiling.is_packed is not is_near and (tiling.together()[0] == tiling.panels == 4) is is_near

@@ -172,7 +172,7 @@ def pool(shape: tuple[Any, ...], window: int, stride: int, padding: int, kind: s
 def offered(func: tir.PrimFunc, block: str, target: str = TARGET.format(128, 1)) -> tir.Schedule | None:
     """What the rule makes of a block, if anything."""
     found = windows.windows(tir.Schedule(func, seed=0), block, Env.of(target))
-    return found[0] if found else None
+    return space.as_schedule(found[0]() if callable(found[0]) else found[0]) if found else None
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2])
@@ -246,6 +246,15 @@ def test_tiles_of_several_rows_are_offered_where_windows_share_rows(name: str, o
     sch = tir.Schedule(DEPTHWISE[name])
     block = next(b.name for b in sch.get_child_blocks("root") if b.name.startswith("conv"))
     assert len(windows.windows(sch, block, Env.of(TARGET.format(128, 1)))) == offers
+
+
+@pytest.mark.parametrize(("near", "rows"), [(1 << 20, 1), (1 << 12, 2)])
+def test_tiles_have_two_rows_where_a_window_of_rows_does_not_stay_near(near: int, rows: int):
+    func = depthwise((1, 9, 10, 32), window=5)
+    sch = offered(func, "conv2d", f"{TARGET.format(512, 1)} -l1_bytes={near}")
+    assert sch is not None
+    assert sum(a.extent.value == 9 for a in map(sch.get, sch.get_loops("conv2d_update"))) == 2 - rows
+    assert_same_result(func, sch.mod, engines=("llvm",))
 
 
 def test_rows_of_less_than_a_quarter_of_a_vector_are_for_other_rules():
@@ -336,5 +345,5 @@ def test_what_follows_and_takes_little_time_is_not_tried_apart(monkeypatch: pyte
     without = space.Space.without
     monkeypatch.setattr(importlib.import_module("tir.tune.default"), "NEAR", 0.0)
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of[1].rule) or without(*of))
-    tir.tune.default(depthwise((1, 57, 57, 64), window=5, stride=2), TARGET.format(512, 1))
+    tir.tune.default(depthwise((1, 57, 57, 64), stride=2), TARGET.format(512, 1))
     assert "inline" not in tried and "windows" in tried

@@ -41,6 +41,7 @@ from ..expr import (
 )
 from ..render import short_text
 from ..visit import nodes_of, rewrite, walk
+from .analyzer import Analyzer
 from .linear import key
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
@@ -73,6 +74,26 @@ def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
     if isinstance(value, Call) and value.op == "if_then_else":
         return value.args[0], value.args[1], value.args[2]
     return None
+
+
+def without_decided(value: Expr, known: Analyzer) -> Expr:
+    """``value`` without the selections whose condition is ``known`` to hold, or not to.
+
+    >>> import tir
+    >>> i = tir.Var("i")
+    >>> known = Analyzer({i: tir.Range.of(0, 8)})
+    >>> without_decided(tir.if_then_else(tir.all(i >= 0, i < 8), i, -1), known)
+    i
+    """
+
+    def chosen(e: Any) -> Expr | None:
+        parts = choice_parts(e)
+        if parts is None or parts[0].dtype.lanes > 1:
+            return None
+        condition, yes, no = parts
+        return yes if known.can_prove(condition) else no if known.can_prove(Not(condition)) else None
+
+    return rewrite(value, chosen)
 
 
 @dataclass(frozen=True)

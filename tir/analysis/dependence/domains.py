@@ -13,13 +13,14 @@ from ...arith.itermap import covered_box, detect_iter_map
 from ...arith.linear import in_terms_of
 from ...arith.pointwise import Unsupported, compile_numpy
 from ...arith.regions import encloses, intersect, relax
+from ...arith.selections import without_decided
 from ...arith.swizzle import without_all
 from ...buffer import Buffer, Range
 from ...errors import require
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
-from ...node import cached_property, record
+from ...node import cached_property, once, record
 from ...poly import Formula, Names
-from ...stmt import BlockRealize
+from ...stmt import Block, BlockRealize, BufferStore
 from ...visit import has_load, substitute, uses_var, vars_in
 from ..effects import Loop
 from ..evaluation import entered
@@ -56,6 +57,13 @@ def known(block: BlockRef) -> Analyzer:
     for iterator in block.block.iter_vars:
         analyzer.bind(iterator.var, iterator.dom)
     return analyzer
+
+
+@once
+def chosen_value(block: Block) -> Expr:
+    """The value that a block of one store has for it, without selections that the domains of its iterators decide: padding by nothing."""
+    assert isinstance(block.body, BufferStore)
+    return without_decided(block.body.value, Analyzer({i.var: i.dom for i in block.iter_vars if i.dom is not None}))
 
 
 def values_taken(ref: BlockRef, variables: Collection[Var], host: BlockRef | LoopRef) -> tuple[dict[Var, Range], bool]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...aliases import memory_of, sharing
 from ...analysis.contents import named
-from ...analysis.dependence.domains import known
+from ...analysis.dependence.domains import chosen_value, known
 from ...analysis.evaluation import steering_loads
 from ...analysis.index import BlockRef, order
 from ...analysis.users import bare_writers, readers, uses_pointer, writers
@@ -264,7 +264,7 @@ def _run_for(block: BlockRef, store: BufferStore, load: BufferLoad, consumer: Bl
 def _value_at(block: BlockRef, store: BufferStore, load: BufferLoad, analyzer: Analyzer) -> Expr:
     """The value that ``block`` has stored in the element that ``load`` reads."""
     solved, _ = solve_iters(block, store.indices, load.indices, analyzer)
-    return substitute(store.value, solved)
+    return substitute(chosen_value(block.block), solved)
 
 
 def _with_values(consumer: BlockRef, inlined: Mapping[Buffer, tuple[BlockRef, BufferStore]]) -> BlockRealize:

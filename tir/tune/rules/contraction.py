@@ -271,9 +271,13 @@ class Tiling:
             return found.is_packable
         if found.gather or found.panel.stride(found.lane.var) != 1:
             return True
-        rows = volume(found.rows)
-        size = found.element * volume(found.terms) * found.lane.size
-        return rows > THIN and 2 * size > 3 * self.env.machine.sizes["L1"]
+        return volume(found.rows) > THIN and not self.stays_near
+
+    @property
+    def stays_near(self) -> bool:
+        """Whether the whole panels would stay in L1, for the most part, without being packed."""
+        size = self.found.element * volume(self.found.terms) * self.found.lane.size
+        return 2 * size <= 3 * self.env.machine.sizes["L1"]
 
     @property
     def strides_across(self) -> bool:
@@ -327,9 +331,11 @@ class Tiling:
         return is_thin and streams(least, found.nest.stores[0].buffer.dtype.bytes)
 
     def together(self) -> list[int]:
-        """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size."""
+        """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size; where they are
+        read in place and stay near, all of them, so that a tile of rows is read once and whole rows of the result are stored."""
         if not self.is_packed:
-            return [1]
+            is_whole = self.stays_near and self.shared != "panels" and self.found.lane.fills(self.panels * self.width)
+            return [self.panels, 1] if is_whole and self.panels > 1 else [1]
         one = self.found.element * volume(self.found.terms) * self.width
         cores = self.env.threads if self.shared == "panels" else 1
         fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, self.panels // cores))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...analysis.dependence.domains import chosen_value
 from ...analysis.index import index_of
 from ...analysis.users import readers
 from ...arith.linear import key
@@ -76,8 +77,7 @@ class _Uses:
 
     def are_few(self, nest: Nest, is_laid_out: Callable[[], bool]) -> bool:
         """Whether it is computed about once at these, or is a copy that is not laid out for them, and its text is not repeated too often."""
-        assert isinstance(nest.block.body, BufferStore)
-        value = nest.block.body.value
+        value = chosen_value(nest.block)
         once = sum(runs for runs, _ in self.elements.values()) <= REPEATED * nest.runs
         text = (self.loads - len(self.consumers)) * len(nodes_of(value))
         return (once or (is_view(value) and not is_laid_out())) and text <= AGAIN

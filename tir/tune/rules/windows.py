@@ -27,6 +27,7 @@ from .strips import in_strips, split_rows, stages_before
 WIDEST = 7  # columns of a tile
 VECTORS = 4  # of a row of a tile
 HEIGHTS = (2, 4)  # rows of a tile that a search may draw
+FEWER = 1.3  # times as many lines from the L2 cache, for which tiles are of the fewest rows of these from the start
 FOLLOWED = 6  # places of an image that are read at a time and that prefetching follows
 STRAIGHT = 256  # vector operations of a window in straight code
 
@@ -61,8 +62,10 @@ def windows(sch: Schedule, block: str, env: Env) -> list[Fork]:
     column, *above = [a for a in reversed(outer) if a is not row and nest.slides_along(a)] or [None]
     tile = _Tile(nest, column, along, lanes, env)
     heights = [n for n in HEIGHTS if n < above[0].size] if above and row is None else []
-    higher = [partial(replace(tile, above=above[0], high=n).apply, made, stages, row) for n in heights]
-    return [tile.apply(made, stages, row), *higher]
+    tiles = [tile, *(replace(tile, above=above[0], high=n) for n in heights)]
+    if heights and tile.reads_again(tiles[1]):
+        tiles[:2] = tiles[1::-1]
+    return [partial(each.apply, made, stages, row) for each in tiles]
 
 
 def _is_product(nest: Nest) -> bool:
@@ -158,17 +161,43 @@ class _Tile:
         is_known = len(asked) == len(loads) and not any(uses_var(c, self.along.var) for c in asked)
         return is_known and all(isinstance(e, BufferLoad) and self.env.vectors.masks(e.dtype.bits) for e in loads)
 
-    def _chosen(self, sch: Schedule) -> tuple[int, int]:
-        """The columns and vectors of a tile, a choice: the fewest instructions for all tiles."""
+    def reads_again(self, higher: _Tile) -> bool:
+        """Whether the rows of a window do not stay in half of L1, so that they come from the L2 cache for each row of results, which takes longer than
+        the sums, and tiles of several rows ask it for much less."""
+        nest, machine, above = self.nest, self.env.machine, higher.above
+        rows = [
+            abs(load.stride(term.var) or 0) * load.buffer.dtype.bytes * _places(nest, load, above, 1)
+            for load in nest.loads
+            for term in _shared(nest, load, above)
+        ]
+        reading = self._lines * LINE / machine.bandwidth["L2"]
+        sums = 2 * self.lanes * volume(nest.reduce) / machine.peak
+        is_far = 2 * max(rows, default=0) > machine.sizes["L1"]
+        return is_far and reading > sums and self._lines >= FEWER * higher._lines
+
+    @property
+    def _lines(self) -> float:
+        """The lines that are loaded and stored for a vector of results."""
+        wide, vectors = min(self._costs, key=self._costs.__getitem__)
+        each = self.lanes * self.nest.width // 8 / LINE
+        return each * (1 + sum(self._loads(a, wide, vectors) for a in self.nest.loads) / (self.high * wide * vectors))
+
+    @cached_property
+    def _costs(self) -> dict[tuple[int, int], float]:
+        """What tiles of so many columns and vectors cost, of those that fit the registers: the instructions for all tiles."""
         most = min((self._abreast(a) for a in self.nest.loads), default=VECTORS)
         size, registers = 1 if self.column is None else self.column.size, self.env.vectors.count
-        costs = {
+        return {
             (wide, vectors): self._cost(wide, vectors)
             for wide in range(1, min(WIDEST, size) + 1)
             for vectors in range(1, most + 1)
             if vectors * (self.high * (wide + self._waiting(wide)) + 1) + 1 < registers
             and (vectors - 1) * self.lanes < self.along.size
         }
+
+    def _chosen(self, sch: Schedule) -> tuple[int, int]:
+        """The columns and vectors of a tile, a choice: those that cost least."""
+        costs = self._costs
         first = min(costs, key=costs.__getitem__)
         wides = {w: min(costs[s] for s in costs if s[0] == w) for w, _ in costs}
         wide = choose(sch, list(wides), list(wides.values()))
