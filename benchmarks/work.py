@@ -11,7 +11,7 @@ import numpy as np
 
 import tir
 from tests.hand_schedules.dot_gemm import scheduled_dot_gemm
-from tir import te
+from tir import ops, te
 from tir.amx import tiles_available
 from tir.interp.numbers import storage_dtype
 from tir.library import attention, conv, elementwise, gemm, rows
@@ -64,6 +64,40 @@ def einsum(
     return te.create_prim_func([A, B, te.compute(tuple(sizes[x] for x in out), value, name="C")])
 
 
+def convolved(
+    n: int, *sizes: int, layout: str = "NCHW", depthwise: bool = False, transposed: bool = False, **more: Any
+) -> tir.PrimFunc:
+    """A convolution of ``tir.ops``; sizes as those of :class:`Layer`, with zeros around the image."""
+    size, inputs, outputs, kernel, stride = sizes
+    rank, groups = len(layout) - 2, inputs if depthwise else more.pop("groups", 1)
+    extents = {"N": n, "C": inputs, **dict.fromkeys(layout.strip("NC"), size)}
+    lengths = {"I": inputs // groups, "O": outputs, **dict.fromkeys(layout.strip("NC"), kernel)}
+    if transposed:
+        lengths |= {"I": inputs, "O": outputs // groups}
+    order = ("IO" if transposed else "OI") + layout[2:] if layout[1] == "C" else layout[1:-1] + "IO"
+    A = te.placeholder([extents[x] for x in layout], name="A")
+    W = te.placeholder([lengths[x] for x in order], name="W")
+    function = getattr(ops.nn, f"conv{rank}d" + "_transpose" * transposed)
+    made = function(
+        A,
+        W,
+        stride,
+        (kernel - 1) // 2 * more.get("dilation", 1),
+        groups=groups,
+        data_layout=layout,
+        kernel_layout=order,
+        **more,
+    )
+    return te.create_prim_func([A, W, made])
+
+
+def pooled(n: int, size: int, channels: int, kernel: int, stride: int, kind: str, layout: str = "NCHW") -> tir.PrimFunc:
+    """A pool of an image, with half of the window around it."""
+    A = te.placeholder((n, channels, size, size) if layout == "NCHW" else (n, size, size, channels), name="A")
+    around = ((kernel - 1) // 2,) * 4
+    return te.create_prim_func([A, ops.nn.pool2d(A, kernel, stride, 1, around, kind, layout=layout)])
+
+
 PLAIN: dict[str, Callable[..., tir.PrimFunc]] = {
     "gemm": gemm.gemm,
     "gemm transposed A": lambda m, n, k: einsum("ki,kj->ij", (k, m), (k, n)),
@@ -77,6 +111,14 @@ PLAIN: dict[str, Callable[..., tir.PrimFunc]] = {
     "conv2d_nhwc": lambda *layer: conv.conv2d_nhwc(Layer(*layer)),
     "conv2d_nchw": lambda *layer: conv.conv2d_nchw(Layer(*layer)),
     "depthwise_nhwc": lambda *layer: conv.depthwise_nhwc(Layer(*layer)),
+    "depthwise_nchw": partial(convolved, depthwise=True),
+    "conv1d": partial(convolved, layout="NCW"),
+    "conv3d": partial(convolved, layout="NCDHW"),
+    "grouped": partial(convolved, layout="NHWC", groups=4),
+    "dilated": partial(convolved, layout="NHWC", dilation=2),
+    "transposed": partial(convolved, transposed=True),
+    "max_pool": partial(pooled, kind="max"),
+    "mean_pool_nhwc": partial(pooled, kind="avg", layout="NHWC"),
     "softmax": rows.softmax,
     "layer_norm": rows.layer_norm,
     "row_sum": rows.row_sum,
