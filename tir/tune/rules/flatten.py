@@ -15,7 +15,7 @@ from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
-# how many vectors of products take as long as gathering one from neighbours, under a mask; else as many as it has lanes
+# how many vectors of products take as long as gathering one from neighbours, under a mask; else half as many as it has lanes
 IN_RUNS = 2
 
 
@@ -46,7 +46,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = padded_in_place(padding, gather)
     if nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block):
         return [padding]
-    return [made] if saved >= lanes else []
+    return [made] if 2 * saved >= lanes else []
 
 
 def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:
