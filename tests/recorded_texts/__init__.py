@@ -78,20 +78,18 @@ def check(group: str, name: str, update: bool = False) -> None:
         write(group, {**kept, name: now})
     elif now != before:
         labels = [label for label in {**before, **now} if now.get(label) != before.get(label)]
-        raise AssertionError(_changed(f"texts/{group}/{name}", group, labels, made))
+        raise AssertionError(_changed(f"texts/{group}/{name}", group, labels, made, is_new=not before))
 
 
-def _changed(place: str, group: str, labels: list[str], made: Mapping[str, str]) -> str:
+def _changed(place: str, group: str, labels: list[str], made: Mapping[str, str], is_new: bool) -> str:
     first = labels[0]
     lines = made.get(first, "there is no such text now").splitlines()
     more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
-    return "\n".join(
-        [
-            f"{place}: not what is recorded: {', '.join(labels)}",
-            f"to see what changed: python -m tests.tools.replay --against HEAD --only {place}",
-            f"if it is meant:      python -m tests.recorded_texts {group}",
-            f"== {first} is now",
-            *lines[:SHOWN],
-            *more,
-        ]
-    )
+    record = f"python -m tests.recorded_texts {group}"
+    changed = [
+        f"{place}: not what is recorded: {', '.join(labels)}",
+        f"to see what changed: python -m tests.tools.replay --against HEAD --only {place}",
+        f"if it is meant:      {record}",
+    ]
+    new = [f"{place}: a new case, of which nothing is recorded", f"if it is as meant: {record}"]
+    return "\n".join([*(new if is_new else changed), f"== {first} is now", *lines[:SHOWN], *more])

@@ -36,7 +36,7 @@ def test_the_program_after_is_what_the_step_makes(name, monkeypatch):
     zero = [parse(ZERO.replace("BODY", body)) for body in (ZERO_DESC, "Y[0:4] = T.broadcast(T.float32(0), 4)")]
     monkeypatch.setitem(tir.TensorIntrin._registry, "zero_4", tir.TensorIntrin(*zero, "zero_4"))
     found = EXAMPLE.search(PRIMITIVES[name].doc + "\n")
-    assert found, f"the docstring of {name} has no example"
+    assert found, f"the docstring of {name} has no ``Before, and after ``sch.{name}(…)``::`` with the two programs"
     before, after = re.split(r"\n\n(?=    \S)", found[2].rstrip())
     sch = tir.Schedule(function(before))
     eval(f"sch.{found[1]}", {"sch": sch})

@@ -43,6 +43,14 @@ def test_a_text_that_is_gone_or_new_is_a_difference(one_case: dict[str, str]):
         recorded_texts.check("mine", "sum")
 
 
+def test_a_case_of_which_nothing_is_recorded_is_new(one_case: dict[str, str], tmp_path: Path):
+    (tmp_path / "mine.txt").unlink()
+    with pytest.raises(
+        AssertionError, match=r"^texts/mine/sum: a new case, .*\n.*tests.recorded_texts mine\n== program is now\na\nb$"
+    ):
+        recorded_texts.check("mine", "sum")
+
+
 def test_updating_forgets_cases_that_are_gone(one_case: dict[str, str], tmp_path: Path):
     file = tmp_path / "mine.txt"
     file.write_text("old program:01234567\n" + file.read_text())
