@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from golden_cases import GOLDEN, perform, program_of, read
 
 import tir
-from tir.schedule.arguments import convert, parameters_of
+from tir.analysis.index import BlockRef, LoopRef
+from tir.schedule.arguments import convert, parameters_of, places_of
 from tir.schedule.handles import BlockRV, LoopRV
 from tir.schedule.offers import choices
 from tir.schedule.primitive import PRIMITIVES, QUERIES, BadArgument, Primitive
@@ -58,6 +60,32 @@ VALUES = [
 ]  # fmt: skip
 
 STEPS = {**PRIMITIVES, **QUERIES}
+
+
+@pytest.mark.parametrize(
+    "annotation, text",
+    [
+        (int, "int"), (LoopRef, "LoopRef"), (BlockRef | LoopRef, "BlockRef | LoopRef"), (LoopRef | None, "LoopRef | None"),
+        (list[LoopRef], "list[LoopRef]"), (Sequence[int | None], "Sequence[int | None]"), (list, "list[Any]"), ("list", "list[Any]"),
+        (list[str] | str, "list[str] | str"), (Any, "Any"), (dict[str, int], "Any"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_annotations_that_python_evaluated_mean_what_their_text_does(annotation, text):
+    """Those of a package's primitive in a file without ``from __future__ import annotations``."""
+
+    def answers(given: Any) -> list[str]:
+        parameter = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=given)
+        known, sch = parameters_of(inspect.Signature([parameter])), tir.Schedule(PROGRAM)
+        made = [places_of(given)]
+        for value in ("B", "D.i", 1, None, ["B.i"], [1, None], ["no"], 1.5):
+            try:
+                made.append(repr(convert(known, sch.state, {"x": value})))
+            except tir.TirError as error:
+                made.append(str(error))
+        return made
+
+    assert answers(annotation) == answers(text)
 
 
 @cache

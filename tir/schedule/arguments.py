@@ -13,7 +13,8 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..analysis.index import BlockRef, Place
 from ..arith.index_map import IndexMap
@@ -128,11 +129,19 @@ def shown(value: Any) -> str:
 
 
 _PLACES = (("loop", "LoopRef"), ("block", "BlockRef"), ("location", "Location"))
+_SEQUENCES = ("list", "Sequence", "tuple")
 
 
 def _text(annotation: Any) -> str:
-    """An annotation as text; that of a parameter without one names no type that is known, as ``Any``."""
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    """An annotation as text, also where Python evaluated it; that of a parameter without one names no type that is known, as ``Any``."""
+    if isinstance(annotation, str):
+        return annotation
+    parts = ["None" if part is type(None) else _text(part) for part in get_args(annotation)]
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        return " | ".join(parts)
+    name = getattr(annotation if origin is None else origin, "__name__", "Any")
+    return f"{name}[{', '.join(parts)}]" if parts and name in _SEQUENCES else name
 
 
 class _Kind:
@@ -140,11 +149,13 @@ class _Kind:
 
     def __init__(self, annotation: ast.expr):
         parts = _alternatives(annotation)
-        names = [p.id for p in parts if isinstance(p, ast.Name)]
+        names = [_head(p) for p in parts if not isinstance(p, ast.Subscript)]
         self.places = " ".join(word for word, mark in _PLACES if mark in names)
-        self.members = [_Kind(p.slice) for p in parts if _head(p) in ("list", "Sequence", "tuple")]
+        self.members = [
+            _Kind(p.slice) if isinstance(p, ast.Subscript) else _kind("Any") for p in parts if _head(p) in _SEQUENCES
+        ]
         self.scalars = [_SCALARS[n] for n in (_head(p) for p in parts) if n in _SCALARS]
-        known = {"LoopRef", "BlockRef", "Location", "list", "Sequence", "tuple", *_SCALARS}
+        known = {"LoopRef", "BlockRef", "Location", *_SEQUENCES, *_SCALARS}
         self.anything = any(_head(p) not in known for p in parts)  # Any, and types that the check looks at itself
         described = [_described(self.places)] if self.places else []
         described += ["a list" + _of(member.plural) for member in self.members]
