@@ -13,7 +13,7 @@ from tir.cost.footprint import traffic
 from tir.library import rows
 from tir.tune import Env
 from tir.tune.machine import measured
-from tir.tune.model import floor, predict
+from tir.tune.model import Prediction, floor, predict
 
 # a machine that is described is not measured: the same everywhere
 FIXED = "llvm -num-cores={} -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216 -vector_width=512"
@@ -238,7 +238,35 @@ def test_a_core_that_does_vectors_in_parts_is_slower_on_whole_ones_alone(monkeyp
 def core(sch: tir.Schedule, env: Env) -> float:
     found = predict(sch, env)
     assert found is not None
-    return found.terms["core"]
+    return sum(found.blocks.values())
+
+
+def in_tiles(size: int, rows: int) -> Prediction:
+    """What a product of ``size`` rows takes in tiles of some rows by two vectors."""
+    A, B = te.placeholder((size, 576), name="A"), te.placeholder((576, 576), name="B")
+    sch = tir.Schedule(te.create_prim_func([A, B, tir.ops.matmul(A, B)]))
+    i, j, k = sch.get_loops("matmul")
+    (outer, high), (panel, wide) = sch.split(i, [None, rows]), sch.split(j, [None, 32])
+    vectors, lanes = sch.split(wide, [None, 16])
+    sch.reorder(panel, outer, k, high, vectors, lanes)
+    sch.decompose_reduction("matmul", k)
+    sch.unroll(high)
+    sch.unroll(vectors)
+    sch.vectorize(lanes)
+    found = predict(sch, Env.of(FIXED.format(1)))
+    assert found is not None
+    return found
+
+
+def test_a_sum_of_few_registers_waits_for_what_l2_delivers():
+    few, many = in_tiles(72, 4), in_tiles(72, 9)  # 8 sums and 18, of which 8 are under way at a time
+    own = [sum(found.blocks.values()) for found in (few, many)]
+    assert own[0] == pytest.approx(own[1], rel=0.05)  # as many instructions
+    assert few.terms["core"] > 1.2 * own[0] and many.terms["core"] < 1.1 * own[1]
+
+
+def test_a_tile_that_is_not_full_reads_as_much_of_the_other_matrix():
+    assert in_tiles(36, 8).terms["L2"] > 1.2 * in_tiles(36, 9).terms["L2"]  # 5 times, not 4
 
 
 def test_what_is_in_one_loop_is_divided_and_multiplied_at_once():

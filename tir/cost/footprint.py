@@ -7,6 +7,7 @@ every iteration loads what its inner loops load. Conditions count as true, so ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -21,11 +22,12 @@ from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, M
 from ..function import IRModule, PrimFunc
 from ..node import cached_property, once
 from ..op import effect_of
-from ..stmt import BlockRealize, For, IfThenElse, Stmt
+from ..stmt import PARALLEL, SERIAL, BlockRealize, For, IfThenElse, Stmt
 from ..visit import has_load, substitute, uses_var, walk
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
 LINE = 64  # bytes of a cache line
+Part = tuple[Var, ...]  # of a program: what is in these serial and parallel loops
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def _digits(moving: Linear, ends: Mapping[Var, tuple[int, int] | None]) -> _Span
 
 
 _Box = tuple["_Span | None", ...]  # None: all of an axis
-_Access = tuple[Buffer, _Box]
+_Access = tuple[Buffer, _Box, Part]
 
 
 def _union(a: _Box, b: _Box) -> _Box | None:
@@ -125,7 +127,7 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
     rows = tuple(_rows(root, using))
     sizes = [(level, using.sizes[level]) for level in LEVELS if level in using.sizes]
     below = [*(level for level, _ in sizes[1:]), "memory"]
-    traffic = {level: _moved(root, size) for (_, size), level in zip(sizes, below)}
+    traffic = {level: _moved(root, size).total() for (_, size), level in zip(sizes, below)}
     name = func.attrs.get("global_symbol", "main")
     return Footprint(str(getattr(name, "value", name)), rows, root.flops(), traffic, using)
 
@@ -137,7 +139,12 @@ def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
     >>> traffic(rows.row_sum(64, 100), [1 << 20])
     [25856]
     """
-    root = _root(_function(program))
+    return [found.total() for found in traffic_of_parts(_function(program), sizes)]
+
+
+def traffic_of_parts(func: PrimFunc, sizes: Sequence[int]) -> list[Counter[Part]]:
+    """As :func:`traffic`, by the part that loads it: of several that share it, the first."""
+    root = _root(func)
     return [_moved(root, size) for size in sizes]
 
 
@@ -193,7 +200,7 @@ class _Node:
 
     def accessed(self) -> int:
         """Bytes loaded and stored by all iterations."""
-        own = sum(buffer.dtype.bytes * _volume(box, buffer) for buffer, box in self.accesses)
+        own = sum(buffer.dtype.bytes * _volume(box, buffer) for buffer, box, _ in self.accesses)
         return self.extent * (own + sum(child.accessed() for child in self.children))
 
     @cached_property
@@ -207,28 +214,28 @@ class _Node:
         return _united([*self.accesses, *(access for child in self.children for access in child.boxes)])
 
     @cached_property
-    def own_lines(self) -> int:
+    def own_lines(self) -> Counter[Part]:
         """Bytes of the cache lines that what is directly in it touches, in any one iteration."""
         return _lines(_united(self.accesses))
 
     @cached_property
-    def lines(self) -> int:
+    def lines(self) -> Counter[Part]:
         """Bytes of the cache lines that all iterations touch."""
         return _lines(self.boxes)
 
     @cached_property
     def lines_of_one_iteration(self) -> int:
         """Bytes of the cache lines that any one iteration touches."""
-        return _lines(self.boxes_of_one_iteration)
+        return _lines(self.boxes_of_one_iteration).total()
 
     def _over_loops(self, depth: int) -> Iterator[_Access]:
         """The accesses in it, over all iterations of the loops inside of the outermost ``depth``."""
         if self.accesses:
             loops = {f.loop_var: f.domain for f in self.around[depth:]}
             ends = {var: domain.ends() for var, domain in loops.items()}
-            for buffer, box in self.accesses:
+            for buffer, box, part in self.accesses:
                 gathered = _gathered(buffer, box, loops, ends)
-                yield buffer, gathered or tuple(span and span.over(loops, ends) for span in box)
+                yield buffer, gathered or tuple(span and span.over(loops, ends) for span in box), part
         for child in self.children:
             yield from child._over_loops(depth)
 
@@ -256,17 +263,17 @@ def _gathered(
 
 def _united(accesses: Iterable[_Access]) -> list[_Access]:
     """Boxes that contain all of ``accesses``: one for those of a buffer that are near each other."""
-    found: dict[Buffer, list[_Box]] = {}
-    for buffer, box in accesses:
-        boxes = found.setdefault(buffer, [])
-        for n, other in enumerate(boxes):
-            both = _union(other, box)
+    found: dict[Buffer, list[_Access]] = {}
+    for access in accesses:
+        several = found.setdefault(access[0], [])
+        for n, (buffer, box, part) in enumerate(several):
+            both = _union(box, access[1])
             if both is not None:
-                boxes[n] = both
+                several[n] = (buffer, both, part)
                 break
         else:
-            boxes.append(box)
-    return [(buffer, box) for buffer, boxes in found.items() for box in boxes]
+            several.append(access)
+    return [access for several in found.values() for access in several]
 
 
 def _length(loop: For) -> int:
@@ -308,7 +315,8 @@ def _add_accesses(body: Stmt, root: _Node) -> None:
         if effect.first is None:
             node = nodes[tuple(v for v, _, _ in effect.loops if v in rows)]
             box = effect.box() or effect.buffer.full_region().region
-            node.accesses.append((effect.buffer, tuple(map(_Span.of, _simplified(box, node.around)))))
+            part = tuple(loop.loop_var for loop in node.around if loop.kind in (SERIAL, PARALLEL))
+            node.accesses.append((effect.buffer, tuple(map(_Span.of, _simplified(box, node.around))), part))
 
 
 def _simplified(box: Box, loops: Sequence[For]) -> Box:
@@ -365,32 +373,40 @@ def _in_lines(box: _Box, buffer: Buffer) -> int:
     return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
 
 
-def _lines(boxes: Iterable[_Access]) -> int:
-    """Bytes of the cache lines that hold the boxes."""
-    return sum(_sizes(boxes, _in_lines).values())
+def _lines(boxes: Iterable[_Access]) -> Counter[Part]:
+    """Bytes of the cache lines that hold the boxes, by part."""
+    found = Counter[Part]()
+    for (_, part), size in _sizes(boxes, _in_lines).items():
+        found[part] += size
+    return found
 
 
-def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> dict[Buffer, int]:
-    """The sizes of the boxes of each buffer, together at most that of all of it."""
-    found: dict[Buffer, int] = {}
-    for buffer, box in boxes:
-        found[buffer] = found.get(buffer, 0) + size(box, buffer)
-    return {buffer: min(count, size((None,) * len(buffer.shape), buffer)) for buffer, count in found.items()}
+def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> Counter[tuple[Buffer, Part]]:
+    """The sizes of the boxes of each buffer, together at most that of all of it, by part."""
+    found, left = Counter[tuple[Buffer, Part]](), dict[Buffer, int]()
+    for buffer, box, part in boxes:
+        if buffer not in left:
+            left[buffer] = size((None,) * len(buffer.shape), buffer)
+        more = min(left[buffer], size(box, buffer))
+        found[buffer, part] += more
+        left[buffer] -= more
+    return found
 
 
-def _moved(node: _Node, size: int) -> int:
-    """Bytes loaded into a cache of ``size`` in one execution of ``node``."""
+def _moved(node: _Node, size: int) -> Counter[Part]:
+    """Bytes loaded into a cache of ``size`` in one execution of ``node``, by part."""
     if node.lines_of_one_iteration <= size or not node.children:
         return node.lines
-    return node.extent * (node.own_lines + sum(_moved(child, size) for child in node.children))
+    found = sum((_moved(child, size) for child in node.children), node.own_lines)
+    return Counter({part: node.extent * count for part, count in found.items()})
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
     if node.around:
         touched: dict[str, int] = {}
-        for buffer, volume in _sizes(node.boxes, _volume).items():
+        for (buffer, _), volume in _sizes(node.boxes, _volume).items():
             touched[buffer.name] = touched.get(buffer.name, 0) + volume * buffer.dtype.bytes
-        lines = node.lines
+        lines = node.lines.total()
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")
         yield Level(
             node.name,

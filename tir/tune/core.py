@@ -18,6 +18,7 @@ from ..annotations import PARTITION_HINT
 from ..arith import Analyzer, simplify
 from ..arith.linear import key
 from ..buffer import Buffer
+from ..cost.footprint import Part
 from ..cost.footprint_table import Machine
 from ..expr import Add, BufferLoad, Call, Div, Expr, IntImm, Max, Min, Mul, Shuffle, Sub, Var, const, constant
 from ..function import PrimFunc
@@ -54,11 +55,13 @@ TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # 
 
 @dataclass(frozen=True)
 class _Around:
-    """Where a statement is: the loops around it, what iterators stand for, and the share of runs that a guard lets pass."""
+    """Where a statement is: the loops around it, what iterators stand for, the share of runs that a guard lets pass, and of
+    those that load: what does not depend on the rows of a tile is loaded for one that is not full, too."""
 
     loops: tuple[For, ...] = ()
     values: Mapping[Var, Expr] | None = None
     passes: float = 1.0
+    loading: float = 1.0
     block: str = ""
     compiled: Compiled | None = None
     own: bool = False  # vectors that LLVM makes of loops
@@ -87,6 +90,12 @@ class _Around:
     def body(self) -> tuple[Var, ...]:
         """The loops that are left around: what is in the same ones runs beside each other."""
         return tuple(loop.loop_var for loop in self.loops if loop.kind in (SERIAL, PARALLEL))
+
+    @property
+    def part(self) -> Part:
+        """The loops around that no step has unrolled or vectorized."""
+        straight = self.compiled.straight if self.compiled else ()
+        return tuple(x.loop_var for x in self.loops if x.kind in (SERIAL, PARALLEL) or x.loop_var in straight)
 
     def middle(self) -> dict[Var, int]:
         """An iteration that is far from the borders and diagonals of arrays, the first of straight code and vectors."""
@@ -127,11 +136,13 @@ def _extent(loop: For) -> int:
     return usual(loop.extent)
 
 
-def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, float], float, float]:
-    """Seconds of the instructions of the busiest thread, by block; of the store that takes most of them, the number of threads and
-    the share of runs that a guard lets pass."""
-    blocks: dict[str, float] = {}
-    most, shared, passes = 0.0, 1.0, 1.0
+def core_seconds(
+    func: PrimFunc, machine: Machine, env: Env
+) -> tuple[dict[str, float], dict[Part, tuple[float, float]], float, float]:
+    """Seconds of the instructions of the busiest thread, by block, and by part together with those that it waits for results meanwhile; of the
+    store that takes most of them, the number of threads and the share of runs that load."""
+    blocks, parted = dict[str, float](), dict[Part, tuple[float, float]]()
+    most, shared, loading = 0.0, 1.0, 1.0
     rate = LATENCY / machine.latency  # cycles a second
     parts = max(1, round(PORTS * 2 * env.lanes(32) * rate / machine.peak))
     body = _in_place(func.body)
@@ -160,9 +171,11 @@ def core_seconds(func: PrimFunc, machine: Machine, env: Env) -> tuple[dict[str, 
             count = max(1, around.count(PARALLEL))
             threads = count / -(-count // env.threads)  # as many as are never idle
             blocks[around.block] = blocks.get(around.block, 0.0) + seconds / threads
+            before, waited = parted.get(around.part, (0.0, 0.0))
+            parted[around.part] = (before + seconds / threads, waited + ports.waits / rate / threads)
             if seconds > most:
-                most, shared, passes = seconds, threads, around.passes
-    return blocks, shared, passes
+                most, shared, loading = seconds, threads, around.loading
+    return blocks, parted, shared, loading
 
 
 def _read(found: Sequence[tuple[BufferStore | Call | Shuffle, _Around]]) -> dict[Buffer, float]:
@@ -208,8 +221,10 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call | Shuf
     elif isinstance(s, BlockRealize):
         known = dict(around.values or {})
         known.update({v: substitute(e, known) if known else e for v, e in s.bindings.items()})
-        passes = around.passes * _passing(s, around.loops)
-        yield from _stores(s.block.body, replace(around, values=known, passes=passes, block=s.block.name))
+        passes = _passing(s, around.loops)
+        loading = min(1.0, passes * _past_borders(s, known, around.loops)) if passes < 1 else 1.0
+        inside = replace(around, passes=around.passes * passes, loading=around.loading * loading)
+        yield from _stores(s.block.body, replace(inside, values=known, block=s.block.name))
     elif isinstance(s, SeqStmt):
         for part in s.stmts:
             yield from _stores(part, around)
@@ -247,6 +262,21 @@ def _passing(realize: BlockRealize, loops: Sequence[For]) -> float:
         return 1.0
     domain = prod(usual(i.dom.extent) for i in realize.block.iter_vars)
     return min(1.0, domain / max(1, prod(_extent(loop) for loop in loops)))
+
+
+def _past_borders(realize: BlockRealize, values: Mapping[Var, Expr], loops: Sequence[For]) -> float:
+    """How many times as many values ``loops`` give the iterators of a block as these have, as tiles reach past the borders: of those that not all
+    loads depend on."""
+    known = Analyzer({loop.loop_var: loop.domain for loop in loops})
+    loads = [n for n in walk(realize.block.body) if isinstance(n, BufferLoad)]
+    times = 1.0
+    for i in realize.block.iter_vars:
+        if all(any(uses_var(e, i.var) for e in load.indices) for load in loads):
+            continue
+        low, high = known.bound(values[i.var])
+        if low is not None and high is not None:
+            times *= max(1.0, (high - low + 1) / max(1, usual(i.dom.extent)))
+    return times
 
 
 def _compiled(store: BufferStore, around: _Around, inside: Sequence[BufferStore], env: Env) -> _Ports:

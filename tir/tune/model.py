@@ -1,6 +1,6 @@
 """What schedules cost, before anything is built: an analytic model of one core, its caches, and the start of threads.
 
-The time is the largest of the times that instructions take in the core and that each level of memory takes to deliver
+The time is the largest of the times that instructions take in the core, with what they wait for there, and that each level of memory takes to deliver
 its bytes, in part hidden by prefetching, and of what no schedule avoids, smoothly: ``(sum of t ** 6) ** (1 / 6)``, plus what
 starting threads costs.
 """
@@ -15,7 +15,7 @@ from math import inf, prod
 from ..analysis.index import index_of
 from ..arith import simplify
 from ..buffer import Buffer
-from ..cost.footprint import operations, traffic
+from ..cost.footprint import Part, operations, traffic_of_parts
 from ..cost.footprint_table import Machine
 from ..display import duration
 from ..expr import BufferLoad, Mul, Var, const
@@ -130,16 +130,17 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
     machine = measured(env.target)
     try:
         lowest = floor(before, env)
-        blocks, shared, passes = core_seconds(lower_match_buffer(func), machine, env)
+        blocks, parts, shared, loading = core_seconds(lower_match_buffer(func), machine, env)
         if sum(blocks.values()) >= below:
             return None
         terms = _memory(func, machine)
     except ValueError:  # a size that is not a constant
         return None
-    terms = {level: t * passes / (1 if level == "memory" else shared) for level, t in terms.items()}
+    shares = {level: EXPOSED[level] * loading / (1 if level == "memory" else shared) for level in terms}
+    near = {part: shares["L2"] * t for part, t in terms["L2"].items()}  # which results wait for as well
     terms = {
-        "core": sum(blocks.values()),
-        **{level: EXPOSED[level] * t for level, t in terms.items()},
+        "core": sum(max(t, waited + near.get(part, 0.0)) for part, (t, waited) in parts.items()),
+        **{level: shares[level] * t.total() for level, t in terms.items()},
         "arguments": lowest,
     }
     seconds = smooth_maximum(terms.values())
@@ -217,13 +218,14 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
     return roofline(program, env).seconds
 
 
-def _memory(func: PrimFunc, machine: Machine) -> dict[str, float]:
-    """The seconds in which each level delivers what is loaded from it. What nearly fills a level overflows in part."""
+def _memory(func: PrimFunc, machine: Machine) -> dict[str, Counter[Part]]:
+    """The seconds in which each level delivers what each part loads from it. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
-    moved = traffic(func, [int(size * share) for _, size in levels for share in FITS])
-    count, terms = len(FITS), dict.fromkeys((level for level, _ in levels), 0.0)
+    moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
+    count, terms = len(FITS), {level: Counter[Part]() for level, _ in levels}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
     for n, (level, _) in enumerate(levels):
-        terms[level] = sum(moved[n * count : (n + 1) * count]) / count / machine.bandwidth[level]
+        for part, size in sum(moved[n * count : (n + 1) * count], Counter[Part]()).items():
+            terms[level][part] = size / count / machine.bandwidth[level]
     return terms
