@@ -140,7 +140,7 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
     near = {part: shares["L2"] * t for part, t in terms["L2"].items()}  # which results wait for as well
     terms = {
         "core": sum(max(t, waited + near.get(part, 0.0)) for part, (t, waited) in parts.items()),
-        **{level: shares[level] * t.total() for level, t in terms.items()},
+        **{level: shares[level] * sum(t.values()) for level, t in terms.items()},
         "arguments": lowest,
     }
     seconds = smooth_maximum(terms.values())
@@ -218,11 +218,11 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
     return roofline(program, env).seconds
 
 
-def _memory(func: PrimFunc, machine: Machine) -> dict[str, Counter[Part]]:
+def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
     """The seconds in which each level delivers what each part loads from it. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
     moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
-    count, terms = len(FITS), {level: Counter[Part]() for level, _ in levels}
+    count, terms = len(FITS), {level: dict[Part, float]() for level, _ in levels}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
     for n, (level, _) in enumerate(levels):
