@@ -20,7 +20,7 @@ WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are
 TOGETHER = (8, 4, 2)  # rows that are added at a time
 ROWS = (4, 3, 2, 1)  # results at a time that share an operand, best first
 STRAIGHT = 64  # vector operations of a sum that are worth straight code instead of a loop
-FEW = 64  # rows read side by side, whose sums stay in registers: of more, strips of the result are in L1
+FEW = 16  # rows read side by side, whose sums stay in registers: of more, strips of the result are in L1
 SUMS = 2  # vectors of partial sums of each of them
 GROUPED = 16  # bytes that are summed at a time, at least
 PARTS = 4  # of an element that are straight code
@@ -48,7 +48,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif not adds_bytes(nest, env) and along is not None and lies_along(nest, along, lanes, near):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        streamed = near is walks and _streams(nest, env) and volume(nest.reduce) > FEW
+        streamed = near is walks and _streams(nest, env) and (along.extent is None or volume(nest.reduce) > FEW)
         strip = (_along_streamed_result if streamed else along_result)(made, nest, along, outer, env)
         if not streamed:
             _read_panels_ahead(made, nest, along, env)
