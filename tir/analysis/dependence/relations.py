@@ -320,12 +320,23 @@ def _map_of(unit: Statement, access: Access, names: Names, access_map: AccessMap
     return access_map(unit, access, names, [names.of(v) for v in unit.coords])
 
 
+def _ranges_around(func: PrimFunc, stmt: Any) -> dict[Var, Range]:
+    """The ranges of the loops and the iterators that are defined around ``stmt``."""
+    found: dict[Var, Range] = {}
+    for node in path_to(func.body, stmt)[:-1]:
+        if isinstance(node, For):
+            found[node.loop_var] = node.domain
+        elif isinstance(node, BlockRealize):
+            found.update((iv.var, iv.dom) for iv in node.block.iter_vars if iv.dom is not None)
+    return found
+
+
 class Context:
     """Constraints on the variables defined outside the part that is compared."""
 
     def __init__(self, func: PrimFunc, stmt: Any, names: Names):
         self.func, self.stmt, self.names = func, stmt, names
-        names.outer = self._ranges
+        names.outer = partial(_ranges_around, func, stmt)
         self.known: IntegerSet | None = None
         self.local: dict[
             Any, bool
@@ -337,15 +348,6 @@ class Context:
         if self.known is None:
             self.known = self._collect()
         return found.where(self.known)
-
-    def _ranges(self) -> dict[Var, Range]:
-        found = {}
-        for node in path_to(self.func.body, self.stmt)[:-1]:
-            if isinstance(node, For):
-                found[node.loop_var] = node.domain
-            elif isinstance(node, BlockRealize):
-                found.update((iv.var, iv.dom) for iv in node.block.iter_vars if iv.dom is not None)
-        return found
 
     def _collect(self) -> IntegerSet:
         formula = Formula(self.names)
