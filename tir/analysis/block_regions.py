@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from ..aliases import reads_memory, shares_memory
@@ -125,8 +126,9 @@ def accessed_box(
     """
     found: list[Box] = []
     for ref in blocks:
-        inside = ref.loop_ranges(host)
-        loops = {p.var: p.range for p in ref.loops() if p.var in inside or p.node.thread in shared_by}
+        loops = ref.loop_ranges(host)
+        if shared_by:
+            loops = {p.var: p.range for p in ref.loops() if p.var in loops or p.node.thread in shared_by}
         left_out = without(ref)
         condition = all_of([c for c in conjuncts(ref.node.predicate) if not any(c is d for d in left_out)])
         values, lets = ref.bindings, _lets_around(ref)
@@ -195,11 +197,24 @@ def accessed_regions(block: Block) -> Mapping[str, tuple[BufferRegion, ...]]:
     What is declared counts where the body does not say: for what calls do with pointers and views, on axes where data
     chooses the index, and where the user has stated the region.
     """
-    if memory_effects(block).opaque:
+    found = memory_effects(block)
+    if found.opaque or all(_is_element(r, kind, found) for side, kind in _SIDES for r in getattr(block, side)):
         return frozendict({side: getattr(block, side) for side in EXPLICIT})
-    touched = hulls_of(memory_effects(block), {})
-    sides = (("reads", touched[READ]), ("writes", touched[WRITE]))
-    return frozendict({side: tuple(_accessed(block, side, t)) for side, t in sides})
+    touched = hulls_of(found, {})
+    return frozendict({side: tuple(_accessed(block, side, touched[kind])) for side, kind in _SIDES})
+
+
+_SIDES = (("reads", READ), ("writes", WRITE))
+
+
+def _is_element(region: BufferRegion, kind: str, found: Effects) -> bool:
+    """Whether what is ``found`` of effects of this kind on the buffer of ``region`` is on its only element."""
+    places = [axis.min for axis in region.region]
+    return all(is_const(axis.extent, 1) for axis in region.region) and all(
+        len(e.indices) == len(places) and all(map(is_, e.indices, places))
+        for e in found.stored
+        if e.buffer is region.buffer and e.kind == kind and e.indices is not None
+    )
 
 
 def _accessed(block: Block, side: str, touched: Mapping[Buffer, Hulls]) -> Iterator[BufferRegion]:
