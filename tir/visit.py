@@ -300,6 +300,8 @@ def vars_in(*roots: Any) -> set[Var]:
 
 def has_load(*roots: Expr) -> bool:
     """Whether there is a load under ``roots``."""
+    if LEAVES.issuperset(map(type, roots)):
+        return False
     found: list[Any] = list(roots)
     for e in found:  # which grows
         kind = e.__class__
@@ -346,6 +348,8 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
     buffers: dict[Buffer, Buffer] = {}
     for item in nodes_of(stmt):
         kind = item.__class__
+        if kind not in BINDERS:
+            continue
         if kind is For:
             variables.setdefault(item.loop_var, item.loop_var.replace())
         elif kind is IterVar or kind is LetStmt or kind is Let:

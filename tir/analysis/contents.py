@@ -334,14 +334,15 @@ def occurring(stmt: Any) -> Occurring:
     nodes = [stmt]
     for item in nodes:  # which grows
         kind = type(item)
-        if kind is Var:
-            variables.add(item)
-        elif kind is Buffer:
-            buffers.add(item)
+        if kind in LEAVES:
+            if kind is Var:
+                variables.add(item)
+            elif kind is Buffer:
+                buffers.add(item)
         elif kind is Block and item is not stmt:
             for names, inner in zip(found, occurring(item)):
                 names |= inner
-        elif kind not in LEAVES:
+        else:
             if kind in BINDERS:
                 bound.update(BINDERS[kind](item))
             nodes += item.children()

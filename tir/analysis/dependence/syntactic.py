@@ -13,11 +13,11 @@ from ...arith import Analyzer
 from ...arith.itermap import covered_box
 from ...arith.regions import encloses
 from ...buffer import Buffer, BufferRegion, Range
-from ...expr import BufferLoad, Expr, Ramp, Var, is_const
+from ...expr import Expr, Ramp, Var, is_const
 from ...node import once
-from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt
-from ...visit import accesses, has_load, uses_var
-from ..contents import MembersBy, named
+from ...stmt import Block, BlockRealize, For, SeqStmt, Stmt, is_long
+from ...visit import has_load, uses_var
+from ..contents import MembersBy, members_of, named
 from ..effects import READ, WRITE, Effect, memory_effects, steering
 from ..index import BlockRef, LoopRef, loops_below, order, statements, top_statement
 from ..simple_blocks import is_simple_block, iterators, same_index
@@ -45,7 +45,8 @@ def producer_move_is_legal(
         runs_whole_domain(block) if host is scope else _fills(block, host, loop, needed[made])
     ):
         return False
-    if any(_touches(child, made) and child not in (block, *consumers) for child in blocks_naming(scope, made)):
+    children = blocks_naming(scope, made) if is_long(members_of(scope.block.body)) else scope.children
+    if any(_touches(child, made) and child not in (block, *consumers) for child in children):
         return False
     if any(shares_memory(made, _stored(c)) for c in consumers):
         return False  # made again for a later iteration, it would undo what this one does to it
@@ -136,7 +137,7 @@ def _sole_result(block: BlockRef) -> Buffer | None:
     if any(i.iter_type == "reduce" for i in body.iter_vars) and body.init is None:
         return None
     (region,) = body.writes
-    stores = [a for a in accesses(body) if not isinstance(a, BufferLoad)]
+    stores: list[Any] = [s for part in (body.init, body.body) if part is not None for s in members_of(part)]
     mins = [r.min for r in region.region]
     if not all(a.buffer is region.buffer and same_index(a.indices, mins) for a in stores):
         return None
@@ -201,8 +202,10 @@ def _inputs_stay(block: BlockRef, made: Buffer, host: BlockRef | LoopRef, here: 
 
 
 def _blocks_between(host: BlockRef | LoopRef, first: int, last: int, memory: Set[Var]) -> list[BlockRef]:
-    """The blocks in statements ``first`` to ``last`` of ``host``, of those in which one of ``memory`` occurs."""
-    between = (s for s in statements(host)[first : last + 1] if not memory.isdisjoint(named(s)))
+    """The blocks in statements ``first`` to ``last`` of ``host``; of many, those in which one of ``memory`` occurs."""
+    between = statements(host)[first : last + 1]
+    if is_long(between):
+        between = [s for s in between if not memory.isdisjoint(named(s))]
     return [child for s in between for child in host.index.blocks_below(host.index.place(s))]
 
 
