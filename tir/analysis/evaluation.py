@@ -311,7 +311,7 @@ def entered(extents: Iterable[Expr], analyzer: Analyzer) -> list[Expr]:
     found: list[Expr] = []
     with analyzer.scope():
         for extent in extents:
-            if not analyzer.can_prove(extent > 0):
+            if not ((type(extent) is IntImm and extent.value > 0) or analyzer.can_prove(extent > 0)):
                 found.append(analyzer.simplify(extent > 0))
                 analyzer.assume(found[-1])
     return found

@@ -7,6 +7,7 @@ Places are made at first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any, Generic, TypeVar
 from weakref import ReferenceType
 from weakref import ref as weak
@@ -67,14 +68,10 @@ class Place:
 
     def all_loops(self) -> list[LoopRef]:
         """Loops above, outermost first, through enclosing blocks up to the root of the function."""
-        found: list[LoopRef] = []
-        place = self.parent
-        while place is not None:
-            if type(place) is LoopRef:
-                found.append(place)
-            place = place.parent
-        found.reverse()
-        return found
+        scope = self.scope
+        if scope is None:
+            return self.loops()
+        return [*scope.all_loops(), *(() if type(self.node) is Block else self.loops())]
 
     def may_change(self, e: Expr, within: Any) -> bool:
         """Whether ``e`` may get another value while ``within``, a statement here, runs, by whatever names memory has here."""
@@ -206,6 +203,11 @@ class Index:
     def blocks(self) -> Mapping[str, BlockRef]:
         return _Places(self, self._tables[1], _name_of)
 
+    def keys_without(self, other: Index) -> list[Any]:
+        """The variables of loops, and the names of blocks, that ``other`` does not have, in any order."""
+        pairs = zip(self._tables[:2], other._tables[:2])
+        return [key for own, others in pairs for key in filterfalse(others.__contains__, own)]
+
     @property
     def views(self) -> list[MatchBufferRegion]:
         """The views of buffers that blocks make, outer ones first."""
@@ -246,13 +248,14 @@ class Index:
     def place_down(self, place: Place, path: Iterable[Any]) -> Place:
         """The place of the last node of ``path``, each of which is directly inside of the one before it, and the first
         in the statement of ``place``."""
-        places = self._places
+        places, scope = self._places, place if type(place) is BlockRef else place.scope
         for node in path:
             found = places.get(node)
             if found is None or found.parent is not place:
-                scope = place if type(place) is BlockRef else place.scope
                 found = places[node] = _PLACES.get(type(node), Place)(node, place, scope, self._own)
             place = found
+            if type(place) is BlockRef:
+                scope = place
         return place
 
     def below(self, place: Place) -> Iterator[Place]:
@@ -333,20 +336,25 @@ def _name_of(realize: BlockRealize) -> str:
 def _tables_of(stmt: Any) -> tuple[dict[Var, For], dict[str, BlockRealize], list[For]]:
     """The loops in a statement by variable, the realizes of blocks by name, and the loops that are not serial, or have
     annotations; of a long sequence, by parts."""
+    nodes = shape(stmt)
+    if SeqStmt not in map(type, nodes):
+        return _tables_among(nodes)
     loops, blocks, marked = {}, {}, []
-    for n in shape(stmt):
-        if type(n) is For:
-            loops[n.loop_var] = n
-            if n.kind != SERIAL or n.annotations:
-                marked.append(n)
-        elif type(n) is BlockRealize:
-            blocks[n.block.name] = n
-        else:
-            for inner in map(_tables_of_part, parts(n)):
-                loops.update(inner[0])
-                blocks.update(inner[1])
-                marked += inner[2]
+    for n in nodes:
+        for inner in map(_tables_of_part, parts(n)) if type(n) is SeqStmt else (_tables_among([n]),):
+            loops.update(inner[0])
+            blocks.update(inner[1])
+            marked += inner[2]
     return loops, blocks, marked
+
+
+def _tables_among(nodes: list[Any]) -> tuple[dict[Var, For], dict[str, BlockRealize], list[For]]:
+    loops = [n for n in nodes if type(n) is For]
+    return (
+        {n.loop_var: n for n in loops},
+        {n.block.name: n for n in nodes if type(n) is BlockRealize},
+        [n for n in loops if n.kind != SERIAL or n.annotations],
+    )
 
 
 _tables_of_part = once(_tables_of)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..aliases import is_same_parameter, with_own_memory
-from ..analysis.contents import difference
 from ..analysis.evaluation import may_fail
 from ..analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from ..buffer import Buffer
@@ -82,7 +81,7 @@ class State:
     def replaced(self, **changes: Any) -> State:
         """The snapshot with these fields changed: a fast ``dataclasses.replace``."""
         made = object.__new__(State)
-        made.__dict__.update(self.__dict__, **changes)
+        object.__setattr__(made, "__dict__", {**self.__dict__, **changes})
         return made
 
     # ------------------------------------------------------------ look-ups
@@ -297,10 +296,8 @@ class State:
         was, now = before.func, self.func
         if was is now:
             return self
-        changed = difference(was, now)
-        added = _handle_keys(changed.added)
-        gone = [self._fate_key(key) for key in _handle_keys(changed.removed) if key not in added]
-        lost = [key for key in gone if key not in self.fates]
+        gone = index_of(was).keys_without(index_of(now))
+        lost = [key for key in map(self._fate_key, gone) if key not in self.fates]
         if not lost:
             return self
         fate = Fate(self.step + 1, self.primitive_name, self.past)
@@ -315,17 +312,13 @@ class State:
 
     def fresh_block_name(self, name: str, taken: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """``name``, with a numeric suffix if a block of the function has that name already."""
-        return unique_name(name, {*self.index.blocks, *taken})
+        blocks = self.index.blocks
+        return unique_name(name, {*blocks, *taken} if taken else blocks)
 
 
 @once
 def _program(mod: IRModule) -> IRModule:
     return mod.map_functions(with_own_memory)
-
-
-def _handle_keys(stmts: Sequence[Any]) -> dict[Any, None]:
-    """What handles call loops and realizes of blocks."""
-    return {s.loop_var if type(s) is For else s.block.name: None for s in stmts}
 
 
 def require_above(state: State, loop: LoopRef, block: BlockRef) -> None:

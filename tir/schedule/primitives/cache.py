@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 
 from ...aliases import shares_memory
+from ...analysis.contents import has_blocks
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import reads_only_before
 from ...analysis.effects import outline
@@ -31,8 +32,9 @@ from ...arith.regions import encloses
 from ...buffer import Buffer, Range
 from ...errors import ScheduleError, attempt, refusal, require, require_none
 from ...expr import TRUE, Expr, Var, all_of, const, is_const
-from ...stmt import Block, BlockRealize, BufferStore
-from ...visit import contains, nodes_of, substitute, uses_var, vars_in
+from ...stmt import Block, BufferStore
+from ...visit import statements as statements_in
+from ...visit import substitute, uses_var, vars_in
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..staging import (
@@ -135,8 +137,8 @@ def _require_readers(blocks: Sequence[BlockRef], scope: BlockRef, buffer: Buffer
     """Require ``blocks`` to be of this scope, and to read ``buffer``."""
     require_members(blocks, scope)
     others = [c for c in blocks if not regions_of(c.block.reads, buffer)]
-    legal = [r.name for r in _reading(scope, buffer)]
-    require_none(others, "block {0} does not read buffer {1}", buffer.name, nodes=[], legal=legal)
+    rule = "block {0} does not read buffer {1}"
+    require_none(others, rule, buffer.name, nodes=[], legal=lambda: [r.name for r in _reading(scope, buffer)])
 
 
 def _written_between(buffer: Buffer, maker: BlockRef, consumer: BlockRef, legal: str) -> ScheduleError:
@@ -345,9 +347,9 @@ def _repeating(maker: BlockRef, buffer: Buffer, host: BlockRef | LoopRef) -> lis
 def _stores_regions(block: Block, buffer: Buffer) -> bool:
     """Whether each run of ``block`` provably writes all of its declared region of ``buffer``: it may be too large, for
     a store under a condition or at a data-dependent index. The regions of an intrinsic are trusted."""
-    if contains(BlockRealize, block.body):
+    if has_blocks(block.body):
         return False
-    if not [s for s in nodes_of(block.body) if type(s) is BufferStore and s.buffer is buffer]:
+    if not any(type(s) is BufferStore and s.buffer is buffer for s in statements_in(block.body)):
         return True
     stores = Certain(lambda n: [_place(n.indices)] if isinstance(n, BufferStore) and n.buffer is buffer else [])
     places = stores.of(block.body)

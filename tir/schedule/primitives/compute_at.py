@@ -487,13 +487,13 @@ def _rebuild(
         if iterator.var not in domains and not is_const(extent, 1) and not uses_var(old, left):
             value = old  # a loop around both places decides it: a step in time
         elif isinstance(extent, IntImm) and extent.value == 1 and not keep_units:
-            value = low
+            value = analyzer.simplify(low)
         else:
             var = Var(f"ax{len(loops)}", iterator.var.dtype)
             loops.append((var, extent))
             analyzer.bind(var, Range(const(0, var.dtype), extent))
             # a kept loop of extent one stays in the iterator's value, so that fuse and get_loops find it
-            value = low + var if is_const(extent, 1) else analyzer.simplify(low + var)
+            value = analyzer.simplify(low) + var if is_const(extent, 1) else analyzer.simplify(low + var)
         values.append(value)
         if isinstance(old, Var) and old in left:
             now[old] = value
@@ -541,13 +541,13 @@ def _of_type(values: Range, dtype: DType) -> Range:
 
 
 def _smaller(analyzer: Analyzer, dom: Any, box: Any) -> tuple[Expr, Expr]:
-    """The first value and the number of values in ``box``; in ``dom`` where these are no more."""
-    low, extent, most = analyzer.simplify(box.min), analyzer.simplify(box.extent), dom.extent
+    """The first value, not simplified, and the number of values in ``box``; in ``dom`` where these are no more."""
+    extent, most = analyzer.simplify(box.extent), dom.extent
     if isinstance(most, IntImm) and isinstance(extent, IntImm):
         no_more = most.value <= extent.value
     else:
         no_more = analyzer.can_prove(most <= extent)
-    return (dom.min, most) if no_more else (low, extent)
+    return (dom.min, most) if no_more else (box.min, extent)
 
 
 def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
