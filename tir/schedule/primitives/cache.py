@@ -9,7 +9,7 @@ from ...aliases import shares_memory
 from ...analysis.contents import has_blocks
 from ...analysis.dependence.domains import runs_whole_domain
 from ...analysis.dependence.live_values import reads_only_before
-from ...analysis.effects import outline
+from ...analysis.effects import Effects, memory_effects, outline
 from ...analysis.evaluation import Certain, entered, is_steered_by_memory
 from ...analysis.index import (
     BlockRef,
@@ -269,7 +269,7 @@ def plan_cache_write(
     buffer = pick_buffer(block, "writes", write_buffer_index)
     consumers = list(consumer_blocks or ())
     require_members(consumers, scope)
-    require(unsafe or shares_memory(buffer, outline(block.block).writes),
+    require(unsafe or shares_memory(buffer, _seen_outside(block.block).writes),
             "block {0} declares that it writes {1}, and writes nothing of it", block, buffer.name)  # fmt: skip
     makers = writers(scope, buffer)
     users = [r for r in readers(scope, buffer) if r not in makers]
@@ -295,6 +295,12 @@ def plan_cache_write(
         # What was in the buffer before must not matter: the copy starts empty, and is written back whole.
         stage.require_initialized(cached)
     return stage
+
+
+def _seen_outside(block: Block) -> Effects:
+    """The effects of ``block`` as its surroundings see them: all that are known, where no block or pointer is in it."""
+    found = memory_effects(block)
+    return outline(block) if found.opaque or has_blocks(block.body) else found
 
 
 def _require_used_in_blocks(
