@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gpu_examples import load
-from tir.analysis.contents import NAMING, difference, kept_members, sub_statements
+from tir.analysis.contents import NAMING, added, kept_members, sub_statements
 from tir.analysis.dependence.initialization import could_be_private
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
 from tir.analysis.scopes import scope_of
@@ -120,11 +120,11 @@ def _statements(func: PrimFunc) -> set[Any]:
 def test_a_difference_is_what_one_of_two_programs_lacks(seed):
     funcs = versions(seed)
     for before, after in zip(funcs, funcs[1:]):
-        found = difference(before, after)
-        assert set(found.removed) == _statements(before) - _statements(after)
-        assert set(found.added) == _statements(after) - _statements(before)
-        order = [n for n in walk(after.body) if n in set(found.added)]
-        assert list(found.added) == order
+        found = added(before.body, after.body)
+        assert set(found) == _statements(after) - _statements(before)
+        assert found == [n for n in walk(after.body) if n in set(found)]
+        names = [{n.loop_var if type(n) is For else n.block.name for n in _statements(f)} for f in (before, after)]
+        assert set(Index(before).keys_without(Index(after))) == names[0] - names[1]
 
 
 def _broken(state: State, random: Random) -> State | None:

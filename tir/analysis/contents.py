@@ -5,17 +5,15 @@ once.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable
 from itertools import accumulate, chain, compress, count, filterfalse
 from operator import is_not
 from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
 
 from ..aliases import memory_of
 from ..buffer import Buffer
 from ..expr import Var
-from ..function import PrimFunc
-from ..node import Memo, once, record, version_before
+from ..node import Memo, once, version_before
 from ..stmt import (
     Allocate,
     AllocateConst,
@@ -33,7 +31,7 @@ from ..stmt import (
     in_short_parts,
     is_long,
 )
-from ..visit import BINDERS, LEAVES, vars_in, with_recursion_limit
+from ..visit import BINDERS, LEAVES, vars_in
 
 
 def sub_statements(node: Any) -> tuple[Any, ...]:
@@ -271,32 +269,14 @@ def _by_member(part: SeqStmt) -> dict[Any, Any]:
     return {inner: s for s in part.stmts for inner in contents(s)}
 
 
-@record
-class Difference:
-    """``removed``: loops and realizes of blocks in the program before that are not in the one after; ``added``: the
-    other way round. In program order; a statement that was changed, or contains a change, is in both."""
-
-    removed: tuple[Any, ...]
-    added: tuple[Any, ...]
-
-
-def difference(before: PrimFunc, after: PrimFunc) -> Difference:
-    """The difference of two programs, computed once for each pair in a row."""
-    known = _DIFFERENCES.get(after)
-    if known is None or known[0]() is not before:
-        known = _DIFFERENCES[after] = ref(before), _difference(before.body, after.body)
-    return known[1]
-
-
-_DIFFERENCES: Memo[tuple[ReferenceType[PrimFunc], Difference]] = Memo()
-
-
-@with_recursion_limit
-def _difference(old: Any, new: Any) -> Difference:
+def added(old: Any, new: Any) -> list[Any]:
+    """The loops and the realizes of blocks in the statement ``new`` that are not in ``old``, in program order; one that was
+    changed, or contains a change, is among them."""
     was, now = shape(old), shape(new)
     if SeqStmt in map(type, was) or SeqStmt in map(type, now):
-        was, now = (_opened(nodes, contents) for nodes in _apart(_opened(was, parts), _opened(now, parts)))
-    return Difference(*_apart(was, now))
+        was, now = _opened(was, parts), _opened(now, parts)
+        was, now = _opened(_without(was, now), contents), _opened(_without(now, was), contents)
+    return _without(now, was)
 
 
 def _opened(nodes: Iterable[Any], members: Callable[[Any], Iterable[Any]]) -> list[Any]:
@@ -304,10 +284,9 @@ def _opened(nodes: Iterable[Any], members: Callable[[Any], Iterable[Any]]) -> li
     return [s for x in nodes for s in (members(x) if type(x) is SeqStmt else (x,))]
 
 
-def _apart(some: Sequence[Any], others: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What each of two sequences has alone, in order."""
-    one, two = dict.fromkeys(some), dict.fromkeys(others)
-    return tuple(filterfalse(two.__contains__, one)), tuple(filterfalse(one.__contains__, two))
+def _without(some: list[Any], others: list[Any]) -> list[Any]:
+    """What one sequence has and another has not, in order."""
+    return [*filterfalse(frozenset(others).__contains__, dict.fromkeys(some))]
 
 
 def kept_members(old: SeqStmt, new: SeqStmt) -> frozenset[Any]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import extension
 from ...analysis import wellformed
-from ...analysis.contents import difference
+from ...analysis.contents import added
 from ...analysis.index import LoopRef, index_of
 from ...analysis.private_clause import with_needed_private
 from ...errors import InternalError, ScheduleError
@@ -115,7 +115,7 @@ class Delta:
 
     @cached_property
     def _changed(self) -> list[For]:
-        nodes = index_of(self.after).nodes if self.before is None else difference(self.before, self.after).added
+        nodes = index_of(self.after).nodes if self.before is None else added(self.before.body, self.after.body)
         return [s for s in nodes if type(s) is For]
 
     def is_marked(self, loop: LoopRef) -> bool:
