@@ -299,3 +299,28 @@ def f(a: T.handle, b: T.handle):
         tir.interp.run(func, wanted, other)
         tir.interp.run(made, found, other)
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_groups_of_panels_end_with_the_last_panel():
+    """Behind the point at which a guard stops to hold, it holds nowhere: nothing runs there, and nothing asks."""
+    func = parse("""
+@T.prim_func
+def f(a: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    for i in range((n + 15) // 16):
+        for j in range(4):
+            for k in range(3):
+                if T.likely(i * 4 + j < (n + 3) // 4):
+                    for l in T.vectorized(4):
+                        if i * 16 + j * 4 + l < n:
+                            A[i * 16 + j * 4 + l] = A[i * 16 + j * 4 + l] * 3 + k
+""")
+    made = tir.transform.loop_partition(func)
+    panels = [n for n in walk(made.body) if isinstance(n, For) and n.loop_var.name == "j"]
+    assert len(panels) == 1 and "(n + 3) // 4:" not in made.script(), made.script()
+    for n in (0, 1, 4, 15, 16, 17, 38, 64):
+        found, wanted = np.arange(n, dtype="int32"), np.arange(n, dtype="int32")
+        tir.interp.run(func, wanted)
+        tir.interp.run(made, found)
+        np.testing.assert_array_equal(found, wanted)

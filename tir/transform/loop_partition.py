@@ -112,6 +112,8 @@ class _Cutter:
             is_rest = s.kind == "serial" and not isinstance(extent, IntImm) and self.at_most_one(low, end)
             with self.analyzer.scope():
                 self.analyzer.bind(var, Range(low, simplify(known)))
+                if low is cut:
+                    self.analyzer.assume(var >= threshold)
                 bare = _Decider(self.analyzer).visit(body)
                 decided |= bare is not body
                 again = self.demanded(s) and isinstance(low, IntImm) and isinstance(extent, IntImm)
