@@ -170,10 +170,11 @@ class _Tile:
             for load in nest.loads
             for term in _shared(nest, load, above)
         ]
+        if 2 * max(rows, default=0) <= machine.sizes["L1"]:
+            return False  # without the lines of tiles, which take long to count
         reading = self._lines * LINE / machine.bandwidth["L2"]
         sums = 2 * self.lanes * volume(nest.reduce) / machine.peak
-        is_far = 2 * max(rows, default=0) > machine.sizes["L1"]
-        return is_far and reading > sums and self._lines >= FEWER * higher._lines
+        return reading > sums and self._lines >= FEWER * higher._lines
 
     @property
     def _lines(self) -> float:
