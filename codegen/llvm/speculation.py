@@ -65,6 +65,8 @@ class _Visitor:
         self.outside: set[BufferLoad] = set()  # one may stand in several loops
 
     def statement(self, s: Any) -> None:
+        if LAZY.isdisjoint(kinds(s)):
+            return
         if isinstance(s, Allocate):
             count: Expr = IntImm(1)
             for extent in s.extents:
