@@ -16,7 +16,7 @@ from .function import PrimFunc
 from .node import Memo, frozendict
 from .op import effect_of
 from .stmt import Block, BufferStore, LetStmt
-from .visit import LEAVES, Somewhere, has_load, nodes_of, rewrite, substitute, walk
+from .visit import LEAVES, Somewhere, has_load, nodes_of, rewrite_statements, substitute, walk
 
 Item = TypeVar("Item")
 Memory = Buffer | Container[Var]  # that of a buffer, or of several, by their pointers
@@ -335,5 +335,5 @@ def with_plain_pointers(func: PrimFunc) -> PrimFunc:
     if not names:
         return func
     changed = {b: b.replace(data=names[b.data]) for b in buffers if b.data in names}
-    body = rewrite(func.body, lambda n: n.body if isinstance(n, LetStmt) and n.var in names else None)
+    body = rewrite_statements(func.body, lambda n: n.body if isinstance(n, LetStmt) and n.var in names else None)
     return func.with_body(substitute(body, names, changed))

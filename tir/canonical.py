@@ -15,7 +15,7 @@ from .expr import Var
 from .function import IRModule, PrimFunc
 from .node import frozendict, once
 from .stmt import Block
-from .visit import rewrite, substitute, walk, with_recursion_limit
+from .visit import rewrite_statements, substitute, walk, with_recursion_limit
 
 LARGEST_OF_A_KIND = 8  # greater integers are sizes, which a family of programs does not tell apart
 
@@ -94,4 +94,6 @@ def _with_named_blocks(body: Any, root: Block | None) -> Any:
     kept = () if root is None else (root.name,)
     found = dict.fromkeys(n.name for n in walk(body) if isinstance(n, Block) and n.name not in kept)
     names = {name: f"s{k}" for k, name in enumerate(found)}
-    return rewrite(body, lambda n: n.replace(name=names[n.name]) if isinstance(n, Block) and n.name in names else None)
+    return rewrite_statements(
+        body, lambda n: n.replace(name=names[n.name]) if isinstance(n, Block) and n.name in names else None
+    )

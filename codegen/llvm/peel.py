@@ -12,7 +12,7 @@ from tir.buffer import Buffer
 from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
-from tir.visit import kinds, nodes_of, rewrite, substitute, uses_var, walk
+from tir.visit import kinds, nodes_of, rewrite, rewrite_statements, substitute, uses_var, walk
 
 LARGEST = 4000  # nodes of the largest body to duplicate
 
@@ -137,4 +137,4 @@ def _tidy(stmt: Stmt) -> Stmt:
             return seq([s for s in node.stmts if not is_nop(s)])
         return None
 
-    return rewrite(stmt, clean)
+    return rewrite_statements(stmt, clean)

@@ -16,7 +16,7 @@ from tir.arith.linear import key
 from tir.expr import TRUE, Add, Broadcast, BufferLoad, Call, Expr, FloatImm, IntImm, Max, Min, Var
 from tir.function import PrimFunc
 from tir.stmt import BufferStore, For, IfThenElse, SeqStmt, Stmt, seq
-from tir.visit import accesses, has_load, kinds, nodes_of, rewrite, statements, substitute
+from tir.visit import accesses, has_load, kinds, nodes_of, rewrite_statements, statements, substitute
 
 COMBINERS: dict[type, Combiner] = {Max: MAXIMUM, Min: MINIMUM, Add: SUM}
 
@@ -26,7 +26,9 @@ def begin_with_terms(func: PrimFunc) -> PrimFunc:
     if COMBINERS.keys().isdisjoint(kinds(func.body)) or may_alias(func):
         return func
     sums = _sums(func)
-    return func.with_body(rewrite(func.body, lambda item: _joined(item, sums) if isinstance(item, SeqStmt) else None))
+    return func.with_body(
+        rewrite_statements(func.body, lambda item: _joined(item, sums) if isinstance(item, SeqStmt) else None)
+    )
 
 
 def _sums(func: PrimFunc) -> set[Var]:

@@ -14,7 +14,7 @@ from ..expr import BufferLoad, Call, Expr
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, While, seq
-from ..visit import accesses, rewrite, substitute, walk
+from ..visit import accesses, rewrite_statements, substitute, walk
 
 
 def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
@@ -67,7 +67,7 @@ def lowered_in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc
         return None
     if any(a.buffer is other and isinstance(a, BufferStore) and _reads(a.value, one) for a in found):
         return None
-    left = rewrite(func.body, lambda s: s.body if isinstance(s, DeclBuffer) and s.buffer is one else None)
+    left = rewrite_statements(func.body, lambda s: s.body if isinstance(s, DeclBuffer) and s.buffer is one else None)
     return _with_one(func, left, {one: other}, source)
 
 

@@ -14,7 +14,7 @@ from ..errors import require
 from ..expr import Var
 from ..function import IRModule, PrimFunc
 from ..stmt import Block, BlockRealize, For
-from ..visit import rewrite, statements, with_recursion_limit
+from ..visit import rewrite_statements, statements, with_recursion_limit
 
 
 def with_own_places(func: PrimFunc) -> PrimFunc:
@@ -91,7 +91,7 @@ def with_all_accesses_declared(mod: IRModule) -> IRModule:
 
 def _all_declared(func: PrimFunc) -> Any:
     buffers = _buffers(func)
-    return rewrite(func.body, lambda n: _declared(n, buffers) if isinstance(n, Block) else None)
+    return rewrite_statements(func.body, lambda n: _declared(n, buffers) if isinstance(n, Block) else None)
 
 
 def _buffers(func: PrimFunc) -> Mapping[Var, Buffer]:

@@ -9,7 +9,7 @@ from ..arith.linear import is_index
 from ..expr import Var, cast, const, is_const
 from ..function import PrimFunc
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, For
-from ..visit import rewrite, substitute
+from ..visit import rewrite_statements, substitute
 from .passes import func_pass
 
 KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
@@ -51,4 +51,4 @@ def canonicalize_loop(func: PrimFunc, kinds: Sequence[str] = KINDS) -> PrimFunc:
         concerned = isinstance(item, For) and (item.kind in kinds or not is_index(item.loop_var.dtype))
         return starting_at_zero(item) if concerned else None
 
-    return func.with_body(rewrite(func.body, change))
+    return func.with_body(rewrite_statements(func.body, change))

@@ -8,7 +8,7 @@ from ..errors import BuildError
 from ..expr import cast
 from ..function import PrimFunc
 from ..stmt import BlockRealize
-from ..visit import rewrite, substitute, uses_var
+from ..visit import rewrite_statements, substitute, uses_var
 from .passes import func_pass
 
 
@@ -48,4 +48,4 @@ def convert_blocks_to_opaque(func: PrimFunc) -> PrimFunc:
                 T.writes(B[7 - i])
                 B[7 - i] = A[7 - i] * 2.0
     """
-    return func.with_body(rewrite(func.body, _bind))
+    return func.with_body(rewrite_statements(func.body, _bind))

@@ -13,7 +13,7 @@ from ..function import PrimFunc
 from ..launches import place_of
 from ..op import call, string_arg
 from ..stmt import DeclBuffer, Evaluate, Stmt
-from ..visit import free_vars, rewrite, substitute, walk
+from ..visit import free_vars, rewrite, rewrite_statements, substitute, walk
 from .convert_ssa import convert_ssa
 
 
@@ -124,4 +124,4 @@ def without_unused_views(body: Stmt) -> Stmt:
     """``body`` without the declarations of buffers that only the kernels use."""
     times = Counter(n for n in walk(body) if isinstance(n, Buffer))
     times.subtract(n.buffer for n in walk(body) if isinstance(n, DeclBuffer))
-    return rewrite(body, lambda n: n.body if isinstance(n, DeclBuffer) and not times[n.buffer] else None)
+    return rewrite_statements(body, lambda n: n.body if isinstance(n, DeclBuffer) and not times[n.buffer] else None)

@@ -7,7 +7,7 @@ from typing import Any
 from ..expr import EQ, all_of, is_const
 from ..function import PrimFunc
 from ..stmt import Block, IfThenElse, seq
-from ..visit import rewrite
+from ..visit import rewrite_statements
 from .passes import func_pass
 
 
@@ -48,4 +48,4 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
                     B[0] = T.float32(0)
                 B[0] = B[0] + A[vk]
     """
-    return func.with_body(rewrite(func.body, _lower))
+    return func.with_body(rewrite_statements(func.body, _lower))

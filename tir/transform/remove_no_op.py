@@ -25,7 +25,7 @@ from ..stmt import (
     is_nop,
     seq,
 )
-from ..visit import LEAVES, has_load, is_pure, kinds, rewrite, statements
+from ..visit import LEAVES, has_load, is_pure, kinds, rewrite_statements, statements
 from .passes import func_pass
 
 _KEPT_ATTRS = (*IMPORTS, "device_id", "device_type")
@@ -112,11 +112,7 @@ def _without_unused_memory(body: Stmt) -> Stmt:
         is_unused = isinstance(item, DeclBuffer) and item.buffer in unused
         return item.body if is_unused or isinstance(item, Allocate) and item.buffer_var in unused else None
 
-    return rewrite(body, drop, _is_statement) if unused else body
-
-
-def _is_statement(item: Any) -> bool:
-    return isinstance(item, Stmt)
+    return rewrite_statements(body, drop) if unused else body
 
 
 @func_pass
@@ -137,4 +133,4 @@ def remove_no_op(func: PrimFunc) -> PrimFunc:
     for i in range(8):
         A[i] = T.float32(1)
     """
-    return func.with_body(_without_unused_memory(rewrite(func.body, _drop, _is_statement)))
+    return func.with_body(_without_unused_memory(rewrite_statements(func.body, _drop)))

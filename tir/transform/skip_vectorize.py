@@ -6,7 +6,7 @@ from typing import Any
 
 from ..function import PrimFunc
 from ..stmt import SERIAL, For
-from ..visit import rewrite
+from ..visit import rewrite_statements
 from .passes import func_pass
 
 
@@ -31,4 +31,4 @@ def skip_vectorize(func: PrimFunc) -> PrimFunc:
     for i in range(8):
         A[i] = T.float32(1)
     """
-    return func.with_body(rewrite(func.body, _serial))
+    return func.with_body(rewrite_statements(func.body, _serial))

@@ -30,7 +30,7 @@ from ..function import PrimFunc
 from ..node import frozendict
 from ..op import OPS
 from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
-from ..visit import rewrite, substitute, uses_var, walk
+from ..visit import rewrite_statements, substitute, uses_var, walk
 from .layout import plus, times
 from .passes import func_pass
 
@@ -307,4 +307,4 @@ def vectorize_loop(func: PrimFunc, masks: bool = False) -> PrimFunc:
     >>> tir.transform.vectorize_loop(f).body
     B[0:8] = A[0:8] * T.Broadcast(T.float32(2), 8)
     """
-    return func.with_body(rewrite(func.body, lambda item: _vectorize(item, masks)))
+    return func.with_body(rewrite_statements(func.body, lambda item: _vectorize(item, masks)))

@@ -36,7 +36,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
-from ..visit import has_load, rewrite, statements, substitute, uses_var, walk
+from ..visit import has_load, rewrite, rewrite_statements, statements, substitute, uses_var, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .nest import Access, computed, own_cost, usual, width_of
 from .space import Env
@@ -199,7 +199,7 @@ def _in_place(body: Stmt) -> Stmt:
         is_once = _is_let(s) and used[s.var] == 2  # of which one is where it is made
         return substitute(s.body, {s.var: s.value}) if is_once else None
 
-    return rewrite(body, inlined)
+    return rewrite_statements(body, inlined)
 
 
 def _is_let(s: Any) -> bool:
