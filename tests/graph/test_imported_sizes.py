@@ -184,12 +184,52 @@ def test_images_of_symbolic_size_are_resized_as_onnx_says(sizes, scales, mode):
     ("scales", "why"),
     [
         ((1, 1, 1.5, 1), "m elements become 1.5 times as many"),
-        ((2, 1, 1, 1), "half_pixel along an axis of n elements"),
+        ((2, 1, 1, 1), "half_pixel along an axis of n elements that become n \\* 2"),
     ],
 )
 def test_images_whose_new_size_or_places_depend_on_values_are_refused(scales, why):
     with pytest.raises(ModelError, match=why):
         from_onnx(image(["n", 2, "m", 4], "linear", *scales))
+
+
+@pytest.mark.parametrize(
+    ("mode", "how"), [("linear", "half_pixel"), ("nearest", "asymmetric"), ("cubic", "align_corners")]
+)
+@pytest.mark.parametrize("sizes", [["n", 2, "h", "w"], [1, 2, 3, "w"], ["n", 2, 5, 4]])
+def test_images_are_resized_to_the_size_of_another(sizes, mode, how):
+    from onnx.reference import ReferenceEvaluator
+
+    nodes = [
+        ("Shape", "other", "s", {"start": 2}),
+        ("Shape", "x", "t", {"end": 2}),
+        ("Concat", "t s", "new", {"axis": 0}),
+        ("Resize", "x none none new", "y", {"mode": mode, "coordinate_transformation_mode": how}),
+    ]
+    inputs = {"x": (TensorProto.FLOAT, sizes), "other": (TensorProto.FLOAT, ["n", 2, "k", "m"])}
+    proto = model(nodes, inputs, none=np.float32([]))
+    made = compile_graph(from_onnx(proto), "interpreter")
+    for h, w, k, m in ((4, 3, 7, 3), (2, 5, 2, 2)):
+        at = {"n": 1, "h": h, "w": w}
+        x = RNG.standard_normal([at.get(s, s) for s in sizes]).astype("float32")
+        other = np.zeros((1, 2, k, m), "float32")
+        (want,) = ReferenceEvaluator(proto).run(None, {"x": x, "other": other})
+        np.testing.assert_allclose(made(x, other), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("operator", ["Conv", "MaxPool", "AveragePool"])
+def test_there_is_a_window_a_stride_of_images_of_any_size(operator, stride, mode):
+    attributes = {"auto_pad": mode, "strides": [stride, stride], "kernel_shape": [3, 2]}
+    weight = RNG.standard_normal((2, 2, 3, 2)).astype("float32")
+    nodes = [(operator, "x weight" if operator == "Conv" else "x", "y", attributes)]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, [1, 2, "h", "w"])}, weight=weight)
+    made = compile_graph(from_onnx(proto), "interpreter")
+    for h, w in ((1, 2), (6, 5), (7, 9)):
+        x = RNG.standard_normal((1, 2, h, w)).astype("float32")
+        got, want = made(x), compile_graph(from_onnx(proto, shapes={"x": x.shape}), "interpreter")(x)
+        assert got.shape == (1, 2, -(-h // stride), -(-w // stride))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

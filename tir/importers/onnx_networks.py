@@ -114,7 +114,7 @@ def _quantized_conv(c: Call) -> Any:
         f"nn.conv{rank}d",
         *wide,
         strides=per_axis(c, "strides", rank),
-        padding=_padding(c, rank),
+        padding=padding(c, rank),
         dilation=per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )
@@ -153,7 +153,7 @@ def spatial(c: Call) -> int:
     return rank
 
 
-def _padding(c: Call, rank: int) -> Any:
+def padding(c: Call, rank: int) -> Any:
     mode = c.attribute("auto_pad", "NOTSET")
     if mode == "NOTSET":
         return list(c.attribute("pads", (0,) * 2 * rank))
@@ -173,7 +173,7 @@ def _conv(c: Call) -> Any:
         c[0],
         c[1],
         strides=per_axis(c, "strides", rank),
-        padding=_padding(c, rank),
+        padding=padding(c, rank),
         dilation=per_axis(c, "dilations", rank),
         groups=c.attribute("group", 1),
     )

@@ -21,18 +21,19 @@ _EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # 
 
 @dataclass(frozen=True)
 class _Axis:
-    """How one axis is resized: ``scale`` is new over old size, ``begin`` and ``end`` the part that is read, in parts of it."""
+    """How one axis is resized: ``scale`` is new over old size (None: it is known only when it runs), ``begin`` and ``end`` the part that is read, in
+    parts of it."""
 
     old: Any  # an Extent, as the new size is; a number where places are computed
     new: Any
-    scale: float
+    scale: Any
     begin: float = 0.0
     end: float = 1.0
 
     @property
     def is_whole(self) -> bool:
         """Whether the scale is the quotient of the sizes."""
-        return (self.scale if is_fixed(self.old) else int(self.scale)) * self.old == self.new
+        return self.scale is None or (self.scale if is_fixed(self.old) else int(self.scale)) * self.old == self.new
 
     def places(self, mode: str) -> np.ndarray:
         """Where each new element stands among the old ones."""
@@ -66,8 +67,10 @@ def _resize(c: Call) -> Any:
     made = x
     for number, axis in enumerate(axes):
         if axis != _Axis(axis.old, axis.old, 1.0):
-            if not is_fixed(axis.old):
-                raise Unsupported(f"{how} along an axis of {axis.old} elements, which are known only when it runs")
+            if not is_fixed(axis.old, axis.new):
+                raise Unsupported(
+                    f"{how} along an axis of {axis.old} elements that become {axis.new}, which is known only when it runs"
+                )
             made = _along(c, made, number, mode, how, axis)
     made = made if made.dtype == x.dtype else c.op("astype", made, x.dtype)
     return _outside(c, made, axes) if how == "tf_crop_and_resize" else made
@@ -87,7 +90,10 @@ def _axes(c: Call, how: str) -> list[_Axis]:
         ratios = [_ratio(new, old[a]) for new, a in zip(sizes, chosen)]
         policy = c.attribute("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
-            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            known = [r for r in ratios if r is not None]
+            if len(known) < len(ratios):
+                raise Unsupported(f"{list(old)} becomes {sizes} in one ratio, which is known only when it runs")
+            ratio = min(known) if policy == "not_larger" else max(known)
             ratios, sizes = [ratio] * len(chosen), [_scaled(old[a], ratio, 0.5) for a in chosen]
     else:
         given = c.attribute("scales")  # of Upsample before version 9
@@ -107,14 +113,12 @@ def _axes(c: Call, how: str) -> list[_Axis]:
     return made
 
 
-def _ratio(new: Extent, old: Extent) -> float:
-    """New over old size. Raises :class:`Unsupported` where that is no number."""
+def _ratio(new: Extent, old: Extent) -> float | None:
+    """New over old size; None where that is known only when it runs."""
     if isinstance(new, int) and isinstance(old, int):
         return new / old
     found = new // old
-    if not isinstance(found, int) or found * old != new:
-        raise Unsupported(f"{old} elements become {new}: how many times as many is known only when it runs")
-    return float(found)
+    return float(found) if isinstance(found, int) and found * old == new else None
 
 
 def _scaled(old: Extent, ratio: float, more: float = 0.0) -> Extent:

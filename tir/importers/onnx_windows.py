@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.nn.windows import dilated, pads_of
 from ..ops.promotion import wide
 from .making import Unsupported
-from .onnx_networks import per_axis, spatial
+from .onnx_networks import padding, per_axis, spatial
 from .onnx_table import Call, row
 from .windows import largest_of_windows
 
@@ -38,7 +39,7 @@ def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...
         list(c.attribute("kernel_shape")),
         per_axis(c, "strides", rank),
         per_axis(c, "dilations", rank),
-        _padding(c, rank),
+        padding(c, rank),
         kind,
         bool(c.attribute("ceil_mode", 0)),
         {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
@@ -46,31 +47,18 @@ def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...
     )
 
 
-def _padding(c: Call, rank: int) -> list[int]:
-    """The pads: of ``SAME_UPPER`` and ``SAME_LOWER`` so many that there is a window a stride."""
-    mode = c.attribute("auto_pad", "NOTSET")
-    if not mode.startswith("SAME"):
-        return list(c.attribute("pads", (0,) * 2 * rank)) if mode == "NOTSET" else [0] * 2 * rank
-    strides, dilation = per_axis(c, "strides", rank), per_axis(c, "dilations", rank)
-    total = [
-        max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-        for n, s, k, d in zip(c[0].shape[2:], strides, c.attribute("kernel_shape"), dilation)
-    ]
-    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
-    return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
-
-
 def _pool_with_places(c: Call) -> Any:
     """The largest element of each window, and its number in the whole tensor."""
     x, rank = c[0], spatial(c)
     steps = _steps(x.shape[2:], bool(c.attribute("storage_order", 0)))
-    windows = (
+    kernel, strides, gaps = (
         list(c.attribute("kernel_shape")),
         per_axis(c, "strides", rank),
         per_axis(c, "dilations", rank),
-        _padding(c, rank),
     )
-    made, place = largest_of_windows(c, x, *windows, bool(c.attribute("ceil_mode", 0)), steps)
+    ends = pads_of(padding(c, rank), list(map(dilated, kernel, gaps)), strides, x.shape[2:])
+    pads = [*(before for before, _ in ends), *(after for _, after in ends)]
+    made, place = largest_of_windows(c, x, kernel, strides, gaps, pads, bool(c.attribute("ceil_mode", 0)), steps)
     images = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * rank) * math.prod(x.shape[2:])
     return [made, c.op("add", place, c.array(images))]
 

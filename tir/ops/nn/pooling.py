@@ -241,6 +241,7 @@ _POOLS = [
         (1, 2, 4),
         *_cases("W"),
         case(arg(("n", 2, "w")), 3, 2, 1, 1, "avg"),
+        case(arg(("n", 2, "w")), 3, 2, 1, "SAME_UPPER", "max"),
         case(arg((2, 1, 2)), 5, 1, 2, 4, "max"),
     ),
     _operator(

@@ -7,9 +7,9 @@ from typing import Any
 
 from ... import te
 from ...arith import simplify
-from ...expr import Expr, all_of, const
+from ...expr import Expr, all_of, const, max_
 from ...te.places import error
-from ..places import chosen, constant, integer
+from ..places import chosen, constant
 from .checks import numbers
 from .layouts import Arranged
 
@@ -38,8 +38,10 @@ def _same(word: str, size: int, stride: int, extent: Any) -> tuple[Any, Any]:
     if stride == 1 or word == "SAME":
         total: Any = size - 1
     else:
-        whole = integer(extent, f"the extent of an image with {word} padding and a stride")
-        total = max((-(-whole // stride) - 1) * stride + size - whole, 0)
+        beyond = (
+            size - 1 - (extent - 1) % stride
+        )  # what the last window has behind its first element, less what the image has
+        total = max(beyond, 0) if isinstance(beyond, int) else simplify(max_(beyond, 0))
     less = total // 2
     return (less, total - less) if word == "SAME_UPPER" else (total - less, less)
 
