@@ -648,20 +648,16 @@ def test_recurrent_networks_run_in_each_direction(operator, gates, direction):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "lengths", "why"),
+    ("attributes", "why"),
     [
-        ({"clip": 1.0}, None, "it clips its sums"),
-        ({"activations": ["Elu"]}, None, "its activations are Elu"),
-        ({"direction": "up"}, None, "direction 'up' is none"),
-        ({}, [5, 3], "lengths of their own, 5, 3, of 5 steps"),
+        ({"clip": 1.0}, "it clips its sums"),
+        ({"activations": ["Elu"]}, "its activations are Elu"),
+        ({"direction": "up"}, "direction 'up' is none"),
     ],
 )
-def test_a_recurrent_network_that_is_not_known_is_refused_with_the_reason(attributes, lengths, why):
+def test_a_recurrent_network_that_is_not_known_is_refused_with_the_reason(attributes, why):
     constants = {"w": weights(1, 4, 3), "r": weights(1, 4, 4), "b": weights(1, 8)}
-    if lengths is not None:
-        constants["n"] = np.asarray(lengths, "int32")
-    names = "x w r b" + (" n" if lengths is not None else "")
-    nodes = [("RNN", names, "y", {"hidden_size": 4, **attributes})]
+    nodes = [("RNN", "x w r b", "y", {"hidden_size": 4, **attributes})]
     with pytest.raises(ModelError, match=why):
         from_onnx(model_of(nodes, [tensor("x", [5, 2, 3])], [tensor("y", [5, 1, 2, 4])], constants))
 

@@ -249,6 +249,38 @@ def test_recurrent_networks_of_either_layout_from_given_states(operator, gates, 
     judge(operator, inputs, outputs=2, hidden_size=5, layout=layout, direction=direction)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+@pytest.mark.parametrize("layout", [0, 1])
+def test_shorter_sequences_are_computed_as_if_each_were_alone(operator, gates, direction, layout):
+    count, lengths, outputs = 1 + (direction == "bidirectional"), np.array([2, 4, 1], "int32"), 2 + (operator == "LSTM")
+    weights = [numbers(count, gates * 5, n) / 4 for n in (4, 5)] + [numbers(count, gates * 10) / 4]
+    options = {"hidden_size": 5, "direction": direction, "layout": layout}
+    x = numbers(4, 3, 4).swapaxes(0, layout)
+    proto = model(operator, [x, *weights, lengths], outputs, **options)
+    every, *last = compile_graph(from_onnx(proto), "interpreter")(x)
+    for n, length in enumerate(lengths):
+        one = x.swapaxes(0, layout)[:length, n : n + 1].swapaxes(0, layout)
+        alone = compile_graph(from_onnx(model(operator, [one, *weights], outputs, **options)), "interpreter")(one)
+        own = every[n] if layout else every[:, :, n]
+        np.testing.assert_allclose(own[:length], alone[0][0] if layout else alone[0][:, :, 0], rtol=1e-5)
+        assert not own[length:].any()
+        for got, want in zip(last, alone[1:]):
+            np.testing.assert_allclose(got[n] if layout else got[:, n], want[0] if layout else want[:, 0], rtol=1e-5)
+
+
+def test_lengths_of_sequences_may_be_an_input():
+    x, weights = numbers(4, 3, 4), [numbers(2, 20, 4) / 4, numbers(2, 20, 5) / 4, numbers(2, 40) / 4]
+    lengths = np.array([2, 4, 0], "int32")
+    proto = model("LSTM", [x, *weights, lengths], 3, hidden_size=5, direction="bidirectional")
+    want = compile_graph(from_onnx(proto), "interpreter")(x)
+    assert not want[0][:, :, 2].any() and not want[1][:, 2].any()
+    proto.graph.initializer.pop()
+    proto.graph.input.append(helper.make_tensor_value_info("x4", TensorProto.INT32, [3]))
+    for got, other in zip(compile_graph(from_onnx(proto), "interpreter")(x, lengths), want):
+        np.testing.assert_array_equal(got, other)
+
+
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_gated_network_resets_before_or_after_its_product(before):
     inputs = [numbers(3, 2, 4), numbers(1, 15, 4) / 4, numbers(1, 15, 5) / 4, numbers(1, 30) / 4]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..graph import Value
+from ..graph.sizes import Extent
 from .making import Unsupported
 from .onnx_table import Call, row
 
@@ -116,10 +117,10 @@ def _row_of(c: Call, value: Value, at: int) -> Value:
 
 def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) -> list[Value]:
     """All states ``(T, directions, B, H)``, then the last one of each kind ``(directions, B, H)``; with ``layout`` 1, the
-    batch comes first. ``direction`` gives the states ``(T, B, H)`` of each kind."""
+    batch comes first. ``direction`` gives the states ``(T, B, H)`` of each kind; those behind the end of a sequence that is shorter are 0."""
     batch_first = bool(c.attribute("layout", 0))
     data = c.op("transpose", c[0], (1, 0, 2)) if batch_first else c[0]
-    _require_whole_sequences(c, data.shape[0])
+    ends = _Ends.of(c, data)
     if c.attribute("clip") is not None:
         raise Unsupported("it clips its sums")
     kind = c.attribute("direction", "forward")
@@ -128,9 +129,13 @@ def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) ->
         raise Unsupported(f"direction {kind!r} is none")
     steps, every, last = data.shape[0], [], []
     for at, is_reverse in enumerate(backwards):
-        states = direction(_Direction(c, at, c.op("flip", data, 0) if is_reverse else data))
-        last.append([c.sliced(s, [(0, slice(steps - 1, steps))]) for s in states])
-        hidden = c.op("flip", states[0], 0) if is_reverse else states[0]
+        states = direction(_Direction(c, at, _turned(c, data, ends) if is_reverse else data))
+        if ends is None:
+            last.append([c.sliced(s, [(0, slice(steps - 1, steps))]) for s in states])
+        else:
+            states = [ends.cut(s) for s in states]
+            last.append([ends.last(s) for s in states])
+        hidden = _turned(c, states[0], ends) if is_reverse else states[0]
         every.append(c.op("expand_dims", hidden, 1))
     results = [_joined(c, every, 1), *(_joined(c, each, 0) for each in zip(*last))]
     if batch_first:
@@ -143,7 +148,43 @@ def _joined(c: Call, values: Sequence[Value], axis: int) -> Value:
     return values[0] if len(values) == 1 else c.op("concatenate", list(values), axis)
 
 
-def _require_whole_sequences(c: Call, steps: int) -> None:
-    lengths = c.integers(4, "lengths of sequences")
-    if lengths is not None and any(n != steps for n in lengths):
-        raise Unsupported(f"its sequences have lengths of their own, {', '.join(map(str, lengths))}, of {steps} steps")
+def _turned(c: Call, x: Value, ends: _Ends | None) -> Value:
+    return c.op("flip", x, 0) if ends is None else ends.turned(x)
+
+
+class _Ends:
+    """Sequences ``(T, B, …)`` that end after ``lengths`` steps, each after its own."""
+
+    def __init__(self, c: Call, lengths: Value, steps: Extent, batch: Extent):
+        self.c = c
+        self.batch = batch
+        self.lengths = c.of_type(lengths, "int64")
+        self.steps = c.op("expand_dims", c.op("arange", 0, steps, 1, "int64"), 1)
+        self.is_inside = c.op("less", self.steps, self.lengths)
+
+    @staticmethod
+    def of(c: Call, data: Value) -> _Ends | None:
+        """None if all sequences are whole."""
+        lengths = c.get(4)
+        known = None if lengths is None else c.known(lengths)
+        is_whole = lengths is None or (known is not None and all(n == data.shape[0] for n in known))
+        return None if is_whole else _Ends(c, c[4], *data.shape[:2])
+
+    def turned(self, x: Value) -> Value:
+        """Each sequence from its end; what is behind it stays."""
+        behind = self.c.op("subtract", self.c.op("subtract", self.lengths, 1), self.steps)
+        return self._taken(x, self.c.op("where", self.is_inside, behind, self.steps))
+
+    def cut(self, x: Value) -> Value:
+        return self.c.op("where", self.c.op("expand_dims", self.is_inside, 2), x, 0.0)
+
+    def last(self, x: Value) -> Value:
+        """The last element of each, ``(1, B, …)``."""
+        at = self.c.op("maximum", self.c.op("subtract", self.lengths, 1), 0)
+        return self._taken(x, self.c.op("expand_dims", at, 0))
+
+    def _taken(self, x: Value, steps: Value) -> Value:
+        """The elements of ``x`` at ``steps`` ``(…, B)`` of each sequence."""
+        rows = self.c.op("reshape", x, (x.shape[0] * x.shape[1], x.shape[2]))
+        own = self.c.op("arange", 0, self.batch, 1, "int64")
+        return self.c.op("take", rows, self.c.op("add", self.c.op("multiply", steps, self.batch), own), 0)
