@@ -98,6 +98,19 @@ def test_a_result_that_is_not_made_is_a_fault_where_it_is_read():
         imported(Program(inputs, (norm, second, step("n", "aten.neg", (2, 1), "float32", x=Ref("p1"))), (Ref("n"),)))
 
 
+def test_a_tensor_that_is_known_says_where_another_is_split():
+    x = np.arange(14, dtype="float32").reshape(7, 2)
+    for said in (np.int64(3), np.array([2, 9])):
+        count = len(np.array_split(x, said))
+        makes = tuple(Result("float32", (None, 2)) for _ in range(count))
+        split = Step("p", "aten.tensor_split", {"x": Ref("x"), "tensor_indices_or_sections": Ref("w")}, makes)
+        parts = [Step(f"p{n}", "operator.getitem", {"a": Ref("p"), "b": n}) for n in range(count)]
+        outputs = tuple(Ref(each.name) for each in parts)
+        made = run(Program({"x": ("float32", (7, 2))}, (split, *parts), outputs, {"w": np.asarray(said)}), x)
+        for got, want in zip(made, np.array_split(x, said)):
+            np.testing.assert_array_equal(got, want)
+
+
 def test_programs_that_are_none_are_refused():
     relu = (step("y", "aten.relu", x=Ref("x")),)
     for program, says in [

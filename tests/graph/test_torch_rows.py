@@ -82,10 +82,33 @@ for name in ["median.dim", "nanmedian.dim"]:
 SPECIAL = torch.tensor(
     [-9.7, -3.0, -1.0, -0.3, -1e-30, 0.0, 1e-30, 0.2, 0.5, 1.0, 1.5, 2.0, 6.0, 19.0, 25.0, -80.5, INF, NAN]
 )
-for name in ["lgamma", "digamma", "erfinv", "i0", "special_i0"]:
+for name in [
+    "lgamma",
+    "digamma",
+    "erfinv",
+    "i0",
+    "special_i0",
+    "special_i0e",
+    "special_i1",
+    "special_i1e",
+    "special_erfcx",
+]:
     case(name, SPECIAL)
     case(name, f(3, 40, low=-1.0, high=1.0))
 case("lgamma", i(5, low=1))
+for name in ["special_i0e", "special_i1", "special_i1e", "special_erfcx"]:
+    case(
+        name,
+        f(3, 40, dtype=F64, low=-30.0, high=30.0) if name != "special_erfcx" else f(3, 40, dtype=F64, low=-5, high=30),
+    )
+for n in (0, 1):
+    case("polygamma", n, f(3, 40, low=-5.0, high=5.0))
+    case("polygamma", n, torch.tensor([0.0, 0.5, 1.0, 30.0, 1e9, INF, NAN], dtype=F64))
+POWERS = [0.0, -0.0, 1.0, -0.75, 1e-45, -1e-39, 3e38, INF, -INF, NAN]
+for dtype in (torch.float32, F64, F16):
+    case("frexp.Tensor", torch.tensor(POWERS, dtype=dtype))
+case("frexp.Tensor", torch.tensor([5e-324, -1e-310, 2.3e-308, 1.7e308], dtype=F64))
+case("_adaptive_avg_pool3d", f(0, 2, 5, 4, 3), [2, 2, 2])
 case("erfinv", f(3, 40, dtype=F64, low=-1.0, high=1.0))
 for name in ["median", "nanmedian"]:
     case(name, HOLES)

@@ -147,10 +147,15 @@ def _stack(c: Call, tensors: Sequence[Value], dim: int = 0) -> Any:
 )
 def _split(
     c: Call, x: Value, split_size: Any = None, dim: int = 0, split_sizes: Any = None, chunks: Any = None,
-    sections: Any = None, indices: Any = None,
+    sections: Any = None, indices: Any = None, tensor_indices_or_sections: Value | None = None,
 ) -> Any:  # fmt: skip
     axis = axis_of(dim, len(x.shape))
     size = x.shape[axis]
+    if tensor_indices_or_sections is not None:
+        found = c.known(tensor_indices_or_sections)
+        if found is None:
+            raise Unsupported("where it is split is known only when it runs")
+        sections, indices = (int(found), None) if found.ndim == 0 else (None, found.tolist())
     if isinstance(sections, int):
         sizes = [size // sections + (n < size % sections) for n in range(sections)]
     elif indices is not None:

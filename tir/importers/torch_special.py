@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dtype import DType
 from ..graph import Value
+from .making import Unsupported
 from .torch_table import Call, row
 
 
@@ -69,6 +72,20 @@ def _digamma(f: Formula, x: Value) -> Value:
     return f.where(f.logical_and(f.less(x, 0.0), f.equal(x, f.floor(x))), math.nan, made)
 
 
+def _trigamma(f: Formula, x: Value) -> Value:
+    """The derivative of the digamma function, in the same way."""
+    below = f.less(x, 0.5)
+    z = f.where(below, f.subtract(1.0, x), x)
+    one = f.divide(1.0, f.add(z, 10.0))
+    square = f.multiply(one, one)
+    series = f.polynomial(square, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6, 1.0)
+    whole = f.add(f.multiply(one, series), f.multiply(square, 0.5))
+    steps = [f.divide(1.0, f.add(z, float(n))) for n in range(10)]
+    whole = f.add(whole, f.sum([f.multiply(s, s) for s in steps]))
+    sine = f.sin(f.multiply(f.subtract(x, f.floor(f.add(x, 0.5))), math.pi))
+    return f.where(below, f.subtract(f.divide(math.pi**2, f.multiply(sine, sine)), whole), whole)
+
+
 def _erfinv(f: Formula, x: Value) -> Value:
     """By Giles' polynomials (Approximating the erfinv function, 2010), and a step of Newton's."""
     w = f.negative(f.log(f.multiply(f.subtract(1.0, x), f.add(1.0, x))))
@@ -86,19 +103,64 @@ def _erfinv(f: Formula, x: Value) -> Value:
     return f.where(f.equal(f.abs(x), 1.0), f.multiply(x, math.inf), made)
 
 
-def _i0(f: Formula, x: Value) -> Value:
-    """By its power series, and from 20 on by the asymptotic one."""
-    size = f.abs(x)
-    quarter = f.multiply(f.multiply(size, size), 0.25)
-    small = f.polynomial(quarter, *(1 / math.factorial(k) ** 2 for k in range(50, -1, -1)))
+def _bessel(order: int, is_scaled: bool) -> Callable[[Formula, Value], Value]:
+    """The modified Bessel function of the first kind of order 0 or 1, also times ``exp(-abs(x))``: by its power series, and from 20 on by the asymptotic one."""
+    powers = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(50, -1, -1)]
     factors = [1.0]
     for k in range(1, 12):
-        factors.append(factors[-1] * (2 * k - 1) ** 2 / (8 * k))
-    half = f.exp(f.multiply(size, 0.5))  # twice, so that the product is finite where the result is
-    large = f.divide(f.polynomial(f.divide(1.0, size), *factors[::-1]), f.sqrt(f.multiply(size, 2 * math.pi)))
-    large = f.multiply(f.multiply(large, half), half)
-    return f.where(f.less(size, 20.0), small, large)
+        factors.append(factors[-1] * ((2 * k - 1) ** 2 - 4 * order) / (8 * k))
+
+    def function(f: Formula, x: Value) -> Value:
+        size = f.abs(x)
+        small = f.polynomial(f.multiply(f.multiply(size, size), 0.25), *powers)
+        small = f.multiply(small, f.multiply(size, 0.5)) if order else small
+        large = f.divide(f.polynomial(f.divide(1.0, size), *factors[::-1]), f.sqrt(f.multiply(size, 2 * math.pi)))
+        if is_scaled:
+            small = f.multiply(small, f.exp(f.negative(size)))
+        else:
+            half = f.exp(f.multiply(size, 0.5))  # twice, so that the product is finite where the result is
+            large = f.multiply(f.multiply(large, half), half)
+        made = f.where(f.less(size, 20.0), small, large)
+        return f.where(f.less(x, 0.0), f.negative(made), made) if order else made
+
+    return function
 
 
-for _name, _function in {"lgamma": _lgamma, "digamma": _digamma, "erfinv": _erfinv, "i0": _i0}.items():
-    row(_name, *(["special_i0"] if _name == "i0" else []))(_of(_function))
+def _erfcx(f: Formula, x: Value) -> Value:
+    """``exp(x * x) * erfc(x)``; from 3 on by a continued fraction, in which neither is out of range."""
+    size = f.maximum(x, 3.0)
+    made = size
+    for k in range(40, 0, -1):
+        made = f.add(size, f.divide(k / 2, made))
+    small = f.minimum(x, 3.0)
+    near = f.multiply(f.exp(f.multiply(small, small)), f.erfc(small))
+    return f.where(f.less(x, 3.0), near, f.divide(1 / math.sqrt(math.pi), made))
+
+
+@row("polygamma", "special_polygamma")
+def _polygamma(c: Call, n: int, x: Value) -> Value:
+    if n not in (0, 1):
+        raise Unsupported(f"derivative {n} of the digamma function; known are 0 and 1")
+    return _of([_digamma, _trigamma][n])(c, x)
+
+
+@row("frexp")
+def _frexp(c: Call, x: Value) -> Any:
+    """By the bits of float64, in which numbers of narrower types are never subnormal."""
+    f, x = Formula(c), c.tensor(x, DType("float64"))
+    is_small = f.less(f.abs(x), 2.0**-1022)
+    bits = f.reinterpret(f.where(is_small, f.multiply(x, 2.0**54), x), "int64")
+    above = f.bitwise_and(f.right_shift(bits, 52), 2047)
+    rest = f.bitwise_or(f.bitwise_and(bits, c.array(np.int64(~(2047 << 52)))), c.array(np.int64(1022 << 52)))
+    power = f.subtract(above, f.add(f.multiply(c.of_type(is_small, "int64"), 54), 1022))
+    is_kept = f.logical_or(f.equal(x, 0.0), f.equal(above, 2047))
+    made = f.where(is_kept, x, f.reinterpret(rest, "float64"))
+    return c.of_type(made, c.dtype), c.of_type(f.where(is_kept, c.array(np.zeros((), "int64")), power), "int32")
+
+
+_FUNCTIONS = {
+    ("lgamma",): _lgamma, ("digamma",): _digamma, ("erfinv",): _erfinv, ("i0", "special_i0"): _bessel(0, False),
+    ("special_i0e",): _bessel(0, True), ("special_i1",): _bessel(1, False), ("special_i1e",): _bessel(1, True), ("special_erfcx",): _erfcx,
+}  # fmt: skip
+for _names, _function in _FUNCTIONS.items():
+    row(*_names)(_of(_function))
