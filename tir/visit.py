@@ -112,11 +112,11 @@ def rewrite_statements(root: N, fn: Callable[[Any], Any]) -> N:
     >>> body = tir.library.elementwise.scale_add(4).body
     >>> rewrite_statements(body, lambda s: s.replace(kind="unrolled") if isinstance(s, For) else None).block.body
     for i in T.unroll(4):
-        with T.block("B"):
+        with T.block("out"):
             vi = T.axis.spatial(4, i)
             T.reads(A[vi])
             T.writes(B[vi])
-            B[vi] = A[vi] * T.float32(2) + T.float32(1)
+            B[vi] = A[vi] * 3.0 + 1.0
     """
     memo: dict[Any, Any] = {}
 
