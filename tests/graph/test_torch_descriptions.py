@@ -51,6 +51,10 @@ class Node:
             dict(kwargs),
             {"val": val},
         )
+        self.users = {}
+        for arg in args:
+            if isinstance(arg, Node):
+                arg.users[self] = None
 
 
 KINDS = {name: Kind(name) for name in ("bool", "uint8", "int16", "bfloat16", "float32", "complex64", "quint8")}
