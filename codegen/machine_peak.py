@@ -7,6 +7,7 @@ import functools
 import time
 
 from tir.errors import BuildError
+from tir.interp.named_arguments import aligned_zeros
 
 from .llvm.compile import Loaded, Machine, machine, object_code
 from .llvm.text import FunctionText, ModuleText
@@ -206,8 +207,9 @@ def measure_gather(seconds: float = 0.2) -> float:
 _STEP = 256  # bytes that a step of a reader adds to its sums: four independent vectors
 
 
-def measure_reading(size: int, repeat: int = 5) -> float:
-    """Bytes a second of adding up the numbers of an array of ``size`` bytes again and again, on one core; the best of ``repeat`` times.
+def measure_reading(size: int, seconds: float = 0.03) -> float:
+    """Bytes a second of adding up the numbers of an array of ``size`` bytes again and again, on one core; the best of the times of some ``seconds``.
+    No vector lies across lines, which a core loads as two: those would be its rate, not that of the level.
 
     >>> measure_reading(1 << 14) > 1e7
     True
@@ -215,16 +217,17 @@ def measure_reading(size: int, repeat: int = 5) -> float:
     import numpy as np
 
     steps = max(1, size // _STEP)
-    data = np.ones(steps * _STEP // 4 + 64, np.float32)  # what follows has the sums
+    data = aligned_zeros((steps * _STEP // 4 + 64,), np.dtype(np.float32))  # what follows has the sums
+    data.fill(1)
     count = steps * max(1, (16 << 20) // size)
     run = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(_reader().function("read"))
-    best = float("inf")
-    for n in range(repeat + 1):
+    run(steps, steps * _STEP, data.ctypes.data)  # fills the cache
+    best, stop = float("inf"), time.perf_counter() + seconds
+    while best == float("inf") or time.perf_counter() < stop:
         start = time.thread_time()
         run(count, steps * _STEP, data.ctypes.data)
-        if n:  # not the first: it fills the cache
-            best = min(best, time.thread_time() - start)
-    return _STEP * count / max(best, 1e-9)
+        best = min(best, max(time.thread_time() - start, 1e-9))
+    return _STEP * count / best
 
 
 @functools.cache

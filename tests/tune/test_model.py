@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 import tir
+from codegen import machine_peak
 from tests.fuzz.kernel_programs import family_program
 from tir import te
 from tir.cost.footprint import traffic
@@ -294,3 +297,13 @@ def test_what_lies_in_two_lines_of_a_cache_is_loaded_twice():
         return predict(sch, Env.of(FIXED.format(1))).terms["core"]  # type: ignore[union-attr]
 
     assert taps(15) > 1.5 * taps(16)
+
+
+def test_the_rate_of_a_level_is_that_of_whole_lines(monkeypatch):
+    at = list[int]()
+    read = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(lambda _, __, data: at.append(data))
+    place = ctypes.cast(read, ctypes.c_void_p).value
+    monkeypatch.setattr(machine_peak, "_reader", lambda: SimpleNamespace(function=lambda name: place))
+    for size in (1 << 14, 1 << 20):  # the latter in pages of its own, behind 16 bytes of the allocator's
+        machine_peak.measure_reading(size, seconds=0.0)
+    assert len(at) == 4 and all(data % 64 == 0 for data in at)

@@ -16,7 +16,7 @@ from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level
-VERSION = 2  # of the measurements kept on disk
+VERSION = 3  # of the measurements kept on disk
 
 
 @functools.cache
@@ -64,7 +64,7 @@ class _Rates(Mapping[str, float]):
         from codegen.machine_peak import measure_reading
 
         if level == "memory":
-            return min(self["L3"], measure_reading(4 * MOST, repeat=2))
+            return min(self["L3"], measure_reading(4 * MOST))
         return measure_reading(int(min(self._usual.sizes[level] * SHARE[level], MOST)))
 
 
