@@ -22,10 +22,12 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
-from ..core import CLOSE, any_rows_cost, tile_cost
+from ..core import CLOSE, any_columns, any_rows_cost, parts_of, tile_cost
+from ..machine import measured
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..turning import turn_panels
+from ..versions import LONG
 from .reductions import AHEAD, adds_bytes
 from .spatial import share_out
 
@@ -205,8 +207,6 @@ def contraction(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if found.lane.size * 2 <= lanes or not found.is_packable:  # half of a padded vector would be empty, or none can be
         lanes = min(lanes, found.lane.size)
     counts = [n for n in (1, 2, 3, 4) if (n - 1) * lanes < found.lane.size]
-    if found.lane.extent is None:
-        counts = [1]  # wider panels save some loads, but half of the last one is empty, as likely as not
     if found.is_of_digits and found.lane.size % lanes:
         lanes = gcd(lanes, found.lane.size)
         counts = [n for n in counts if found.lane.size % (n * lanes) == 0]
@@ -238,19 +238,26 @@ class Tiling:
             for wide in range(1, 15)
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
-        padded = -(-found.lane.size // (vectors * lanes)) * vectors * lanes
+        size, width, parts, least = found.lane.size, vectors * lanes, 1, 1
+        padded: float = -(-size // width) * width
+        if found.lane.extent is None and size >= LONG:
+            # fewer columns, or fewer rows beside them, have a version of their own, unless there are constants
+            least = 1 if found.nest.constants else LONG
+            padded, parts = any_columns(size, least, width), parts_of(measured(env.target), env)
         reading = tuple(padded * n for n in found.reading(env))
 
         def strip(wide: int, high: int, size: int) -> float:
             conflict = CONFLICT if found.has_conflicts(wide, high) else 1.0
-            return tile_cost([(size, wide), (above, high)], found.lane.size, vectors, lanes) * conflict
+            return tile_cost([(size, wide), (above, high)], padded, vectors, padded > found.lane.size, parts) * conflict
 
         def cost(wide: int, high: int) -> float:
             """Of a symbolic number of rows, the last ask in each step whether they are there, which takes as long as a multiply-add."""
             if all(a.extent is not None for a in found.rows[-1:]):
                 return strip(wide, high, row)
             asked = padded * -(-above // high) * high / vectors
-            return any_rows_cost(row, [strip(n, high, n) for n in range(1, wide + 1)], asked, reading)
+            return any_rows_cost(
+                row, [strip(n, high, n) for n in range(1, wide + 1)], asked, reading, least if row >= LONG else 1
+            )
 
         costs = [cost(t % 64, t // 64) for t in tiles]
         return Tiling(found, env, lanes, vectors, tuple(tiles), tuple(costs)) if tiles else None
