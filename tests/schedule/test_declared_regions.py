@@ -144,3 +144,23 @@ def main(A: T.Buffer((T.int64(4), 5), "float32"), B: T.Buffer((4,), "float32")):
     again = tir.Schedule(sch.history[0].mod)
     apply_text(str(sch.trace), again)
     tir.assert_structural_equal(again.mod, sch.mod)
+
+
+def test_a_consumer_that_declares_all_rows_of_one_buffer_does_not_follow_the_other():
+    """It reads `P[1 - vi]`: where row 0 of `P` and `N` is made, row 1 of `P` is not. Its declared rows of `P` limit no iterator."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((2,), "int32"), N: T.Buffer((2,), "int32"), O: T.Buffer((2,), "int32")):
+    P = T.alloc_buffer((2,), "int32")
+    for i in range(2):
+        with T.block("both"):
+            vi = T.axis.spatial(2, i)
+            P[vi] = A[vi] + 1
+            N[vi] = P[vi] * 2
+    for i in range(2):
+        with T.block("join"):
+            vi = T.axis.spatial(2, i)
+            O[vi] = P[1 - vi] * 2 - N[vi]
+""")
+    sch.annotate_buffer_access("join", 0, "read", lambda i: [(0, 2)])
+    refused(lambda: sch.reverse_compute_at("join", sch.get_loops("both")[0]), "would read an element not yet written")

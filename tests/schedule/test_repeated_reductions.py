@@ -101,3 +101,16 @@ def main(A: T.Buffer((2, 4), "int32"), Y: T.Buffer((2, 3), "int32")):
                 Y[vi, vj] = R[vj]
 """)
     refused(lambda: sch.rfactor(sch.get_loops("R")[2], 0), "write the same element of R", "(vi=1, vj=0) goes to [0]")
+
+
+def test_partial_results_of_instances_that_update_one_element_are_refused():
+    """Each iteration of `i` would begin the partial result anew, and only the last would be added up."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), O: T.Buffer((1,), "int32")):
+    for i, u in T.grid(5, 1):
+        with T.block("sum"):
+            vi, vu = T.axis.remap("SR", [i, u])
+            O[0] = O[0] + A[vi]
+""")
+    refused(lambda: sch.rfactor(sch.get_loops("sum")[1], 0), "two instances of block `sum` write the same element of O")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...aliases import memory_of
 from ...analysis.block_regions import accessed_box, accessed_regions
-from ...analysis.dependence.domains import about_iterators, known
+from ...analysis.dependence.domains import about_iterators, is_same_box, known
 from ...analysis.dependence.programs import check_recomputing
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
@@ -338,10 +338,11 @@ class _ConsumerMove:
 
     def over(self, boxes: Mapping[Buffer, tuple[Range, ...]], steps: Collection[Var] = (), end: int = 0) -> MovePlan:
         """In loops over the instances that read elements of ``boxes``."""
-        domains = _solve_domains(self.block, accessed_regions(self.block.block)["reads"], boxes, steps, end)
+        regions = [r for r in accessed_regions(self.block.block)["reads"] if boxes.get(r.buffer) is not None]
+        domains = _solve_domains(self.block, regions, boxes, steps, end)
         moved = _rebuild(self.block, [*self.loop.all_loops(), self.loop], domains, self.keep_units, self.when)
         index, last, _, _ = self.place
-        behind = not steps and (index >= last or index in (-1, -2))
+        behind = not steps and (index >= last or index in (-1, -2)) and _are_all(domains, self.block, regions, boxes)
         move = partial(consumer_move_is_legal, self.block, self.loop, self.producers, boxes, moved) if behind else None
         return _put(self.state, self.block, self.loop, moved, *self.place, move)
 
@@ -533,6 +534,18 @@ def _solve_domains(
             if solved is not None:
                 found.setdefault(solved[0], []).append(solved[1])
     return {var: _of_type(union([(r,) for r in ranges])[0], var.dtype) for var, ranges in found.items()}
+
+
+def _are_all(
+    domains: Mapping[Var, Range], block: BlockRef, regions: Sequence[BufferRegion], wanted: Mapping[Buffer, Any]
+) -> bool:
+    """Whether ``domains``, solved for all ``regions``, have every instance that reads some of ``wanted``: what limits an
+    iterator in one region limits it in each."""
+    if len(regions) < 2:
+        return True
+    dom = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None}
+    limited = {v for v, found in domains.items() if v not in dom or not is_same_box([found], [dom[v]])}
+    return all(limited <= _solve_domains(block, [r], wanted).keys() for r in regions)
 
 
 def _of_type(values: Range, dtype: DType) -> Range:

@@ -159,6 +159,9 @@ def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
     block = plan.block
     values = [*block.node.iter_values, plan.loop.var]
     if block.block.init is None:
+        require_distinct_results(
+            block
+        )  # the partial results of an instance would be lost where the next one begins them
         loops = [r for r in block.loops() if not is_const(r.node.extent, 1)]
         repeats = [r for r in loops if not any(uses_var(v, r.var) for v in values)]
         rule = "loop {0} repeats the updates of block {1}: no iterator tells its iterations apart"
