@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from prim_checks import on_simulator, refused, schedule
 
+import tir
+from tir.errors import BuildError
+
 TEXT = """
 @T.prim_func
 def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4, 2), "float32")):
@@ -47,3 +50,24 @@ def test_a_value_is_killed_by_a_write_of_its_own_element(written, read, right):
         on_simulator(sch)
     else:
         refused(lambda: sch.bind("t3", "threadIdx.x"), "by another thread than the one that wrote it")
+
+
+def test_local_memory_ends_with_each_of_the_kernels_that_a_loop_launches():
+    """Exact sets do not decide which element `k // n` is: what they leave open, the loops do not show."""
+    sch = schedule("""
+@T.prim_func
+def main(a: T.handle, W: T.Buffer((3,), "int32"), S: T.Buffer((3,), "int32")):
+    n = T.int32()
+    A = T.match_buffer(a, (3, n), "int32")
+    for i, k in T.grid(3, n):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = W[vi]
+            S[vi] = S[vi] + A[vi, vk]
+""")
+    sch.write_at(sch.get_loops("S")[1], "S", 0, "local")
+    _, one = sch.split(sch.fuse(*sch.get_loops("S")), [None, 1])
+    sch.bind(one, "threadIdx.x")
+    with pytest.raises(BuildError, match="ends with the kernel, which loop i_k_fused_0 launches in each iteration"):
+        tir.build(sch.mod, "cuda-sim")

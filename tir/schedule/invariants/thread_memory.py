@@ -57,7 +57,7 @@ def thread_memory(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     own = [(scope, b) for scope, b in _own_buffers(index) if not shares_memory(b, same) and not _same_threads(delta, b)]
     suspects = [b for b in own if not _plain(*b, changed)]
     if suspects:
-        yield from _Kernels(after, bound, final=False, delta=delta).problems([b for _, b in suspects])
+        yield from _Kernels(after, bound, final=False, delta=delta).problems(suspects)
 
 
 def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
@@ -69,7 +69,7 @@ def problems_when_complete(func: PrimFunc) -> Iterator[Problem]:
     for scope, buffer in _own_buffers(index):
         if own_axes(buffer.scope) != LAUNCH_AXES:  # threads may share it: their loops do not distinguish launches
             yield from _launched_again(scope, buffer)
-    suspects = [buffer for scope, buffer in _own_buffers(index) if not _plain(scope, buffer, changed)]
+    suspects = [own for own in _own_buffers(index) if not _plain(*own, changed)]
     if suspects:
         yield from _Kernels(func, bound, final=True).problems(suspects)
 
@@ -198,13 +198,13 @@ class _Kernels:
         around = [self.loops[v] for v, _, _ in unit.loops if v in self.loops]
         return {p.node.thread: p.var for p in around if p.var not in reduced or is_const(p.node.extent, 1)}
 
-    def problems(self, own: Sequence[Buffer]) -> Iterator[Problem]:
-        """The violations for the buffers ``own``."""
-        for buffer in own:
+    def problems(self, own: Sequence[tuple[BlockRef, Buffer]]) -> Iterator[Problem]:
+        """The violations for the buffers ``own``, each with the block that allocates it."""
+        for scope, buffer in own:
             users = self._users(buffer)
             found = self._two_kernels(buffer, users)
             if found is None and not self._reads_its_own(buffer, users):
-                found = self._flows(buffer, users)
+                found = self._flows(scope, buffer, users)
             if found is not None:
                 yield found
 
@@ -292,12 +292,12 @@ class _Kernels:
             if a.write and not b.write
         )
 
-    def _flows(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
+    def _flows(self, scope: BlockRef, buffer: Buffer, users: list[Statement]) -> Problem | None:
         """Whether each thread (or block) reads only what it wrote itself. Undecided is accepted until no further loop is going to
-        be bound; then only what loops alone show to be right."""
+        be bound; then only what loops alone show to be right, also of those that launch the kernel again."""
         found = decide(self._foreign_value, buffer, users)
         if isinstance(found, Undecided):
-            return self._by_loops(buffer, users) if self.final else None
+            return (self._by_loops(buffer, users) or next(_launched_again(scope, buffer), None)) if self.final else None
         return found
 
     def _foreign_value(self, buffer: Buffer, users: list[Statement]) -> Problem | None:
