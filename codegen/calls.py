@@ -23,8 +23,8 @@ def stub(func: PrimFunc) -> PrimFunc:
 
 
 def signature(func: PrimFunc, source: PrimFunc | None = None) -> tuple[PrimFunc, frozenset[int]]:
-    """A function with an empty body, and the positions of the parameters it may write: those of the ``source`` that it was lowered from, where that has
-    the same parameters."""
+    """A function with an empty body, and the positions of the parameters that it may write: from the ``source`` that it was lowered from, if the
+    parameters are the same."""
     return stub(func), written_positions(func if source is None or source.params != func.params else source)
 
 

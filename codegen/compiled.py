@@ -66,8 +66,8 @@ class Compiled:
 
     @staticmethod
     def of(emit: Callable[[], tuple[Emitted, Any]], machine: Machine, source: IRModule) -> Compiled:
-        """Compile what ``emit`` gives; with it comes the code generator's metadata. What functions write is asked of the ``source``, which is shorter
-        than what it was lowered to."""
+        """Compile what ``emit`` gives; with it comes the code generator's metadata. The ``source``, which is shorter than what it was
+        lowered to, determines what functions write."""
         emitted, program = emit()
         sources = dict(source.items())
         functions = {name: signature(f, sources.get(name)) for name, f in emitted.lowered.items()}

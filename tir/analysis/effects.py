@@ -213,8 +213,8 @@ def effects(stmt: Any, within: Surroundings | None = None) -> Effects:
 
 @once
 def memory_effects(stmt: Any) -> Effects:
-    """As :func:`effects`, found once for each statement, which has them, so that they do not have it: ``_ITSELF`` stands where
-    their ``node`` or ``block`` is the statement. For questions about the memory alone."""
+    """As :func:`effects`, kept on the statement, for questions about memory alone. A ``node`` or ``block`` that is the statement itself
+    is replaced by ``_ITSELF``: a reference to it would be a cycle."""
     found = _Walker(Surroundings()).of(stmt)
     stored, viewed = (_exchanged(part, stmt, _ITSELF) for part in (found.stored, found.viewed))
     has_itself = any(map(is_not, (*stored, *viewed), (*found.stored, *found.viewed)))
