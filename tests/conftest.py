@@ -1,7 +1,15 @@
-"""Options shared by the tests."""
+"""Options shared by the tests, and what is told of a worker that died."""
 
+import faulthandler
 import gc
 import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tir.workers import ending
 
 # workers share the cores: a thread that spins until another ends keeps the other from running
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -17,3 +25,41 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+_RUNNERS = ("/_pytest/", "/pluggy/", "/xdist/", "/execnet/")  # in the paths of frames that say nothing
+
+
+def _last_words(worker: dict) -> Path:
+    return Path(tempfile.gettempdir()) / f"tir-{worker['testrunuid']}-{worker['workerid']}.fault"
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, which writes to a stream that is lost in what others print
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        config.last_words = _last_words(config.workerinput).open("w")
+        faulthandler.enable(config.last_words)
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "workerinput"):
+        faulthandler.enable()
+        config.last_words.close()
+        _last_words(config.workerinput).unlink(missing_ok=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report):
+    """Where a worker dies, its test's failure says how it ended, and where each of its threads was."""
+    process = getattr(report.node.gateway._io, "popen", None)
+    if process is not None:
+        try:
+            ended = f"it ended by {ending(process.wait(timeout=60))}"
+        except subprocess.TimeoutExpired:
+            ended = "its process lives on"
+        report.longrepr += f"\n{ended}"
+    words = _last_words(report.node.workerinput)
+    if words.exists():
+        lines = words.read_text(errors="replace").splitlines()
+        report.longrepr += "\n".join(["", *(line for line in lines if not any(map(line.__contains__, _RUNNERS)))])
+        words.unlink()
