@@ -125,6 +125,15 @@ def _with_gaps(shape: Sequence[int], strides: Sequence[int | None]) -> list[int]
     return steps
 
 
+def reference(module: IRModule, inputs: Sequence[Any], func: str) -> list[Any]:
+    """Copies of the arguments, as a run of ``func`` by the reference executor leaves them."""
+    from . import run
+
+    copies = _copied_together(inputs)
+    run(module, *copies, func=func)
+    return copies
+
+
 def assert_same_call(
     f: PrimFunc | IRModule,
     call: Callable[..., Any],
@@ -133,17 +142,17 @@ def assert_same_call(
     rtol: float | None = None,
     atol: float | Mapping[str, Any] = 0.0,
     func: str | None = None,
+    expected: Sequence[Any] | None = None,
 ) -> None:
     """Run ``f`` by the reference executor and ``call`` on the same arguments; compare every array.
 
-    The arguments are copied. ``engine`` names the callee in errors; the rest is as for :func:`assert_same_result`.
+    The arguments are copied. ``engine`` names the callee in errors, ``expected`` is what :func:`reference` gives, where
+    it is known; the rest is as for :func:`assert_same_result`.
     """
-    from . import run
-
     module = IRModule.of(f)
     name = func or ("main" if "main" in module else next(iter(module)))
-    expected, actual = (_copied_together(inputs) for _ in range(2))
-    run(module, *expected, func=name)
+    expected = reference(module, inputs, name) if expected is None else expected
+    actual = _copied_together(inputs)
     call(*actual)
     for param, x, y in zip(module[name].params, expected, actual):
         buffer = module[name].buffer_map.get(param)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import TirError
 from ..function import IRModule, PrimFunc
-from ..interp.same_results import assert_same_call, random_inputs
+from ..interp.same_results import assert_same_call, random_inputs, reference
 from ..stmt import THREAD_BINDING, For
 from ..visit import walk
 
@@ -55,8 +55,9 @@ def assert_same_result(
 
         return build(second, engine)[name].on_copies
 
+    expected = reference(first, base, name)
     for engine in engines:
-        assert_same_call(first, call(engine), base, engine, rtol, atol, name)
+        assert_same_call(first, call(engine), base, engine, rtol, atol, name, expected)
 
 
 def assert_roundtrip(program: PrimFunc | IRModule) -> None:
