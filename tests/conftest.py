@@ -63,3 +63,15 @@ def pytest_handlecrashitem(report):
         lines = words.read_text(errors="replace").splitlines()
         report.longrepr += "\n".join(["", *(line for line in lines if not any(map(line.__contains__, _RUNNERS)))])
         words.unlink()
+
+
+@pytest.fixture(scope="session")
+def kept_programs(tmp_path_factory):
+    """A folder for tests of what is done with programs, not of how they are compiled: what one has compiled the next one loads."""
+    return tmp_path_factory.mktemp("kept_programs")
+
+
+@pytest.fixture
+def kept(kept_programs, monkeypatch):
+    """Programs are compiled once for all tests that ask for this."""
+    monkeypatch.setenv("TIR_CACHE_DIR", str(kept_programs))

@@ -16,9 +16,8 @@ onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, kept):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
     onnx.save(small_model(), "model.onnx")
     onnx.save(small_model("N"), "open.onnx")
     onnx.save(small_model(last="Frobnicate"), "unknown.onnx")

@@ -27,9 +27,8 @@ PROGRAM = HEAD + "    A[0] = n\n"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, kept):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
     Path("f.tir").write_text(PROGRAM)
     return tmp_path
 
@@ -571,6 +570,7 @@ def test_the_explorer_prints_its_address_opens_it_and_waits(tir_, monkeypatch):
 
 
 def test_a_file_of_the_cache_that_another_deletes_is_no_error(tir_, monkeypatch, folder):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(folder / "cache"))
     kept = folder / "cache/v1/ab/file"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(bytes(2_000_000))

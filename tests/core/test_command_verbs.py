@@ -24,9 +24,8 @@ HEAD = 'from tir.script import tir as T\n@T.prim_func\ndef f(A: T.Buffer((8,), "
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, kept):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
     Path("kernels.py").write_text(FILE)
     return tmp_path
 
@@ -105,7 +104,8 @@ def test_the_list_of_verbs_has_the_first_sentence_of_each(tir_, capsys):
         assert f" {name} {first[0].lower()}{first[1:]}" in listed
 
 
-def test_clear_alone_deletes_what_is_kept(tir_, folder):
+def test_clear_alone_deletes_what_is_kept(tir_, folder, monkeypatch):
+    monkeypatch.setenv("TIR_CACHE_DIR", str(folder / "cache"))
     assert tir_("tir run kernels.py:fast")[0] == 0
     kept = [path for path in (folder / "cache").rglob("*") if path.is_file()]
     sizes = {"files": len(kept), "bytes": sum(path.stat().st_size for path in kept)}

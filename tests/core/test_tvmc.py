@@ -25,9 +25,8 @@ X = np.random.default_rng(1).standard_normal((1, 3, 16, 16)).astype("float32")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, kept):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIR_CACHE_DIR", str(tmp_path / "cache"))
     onnx.save(small_model(), "model.onnx")
     onnx.save(small_model("N"), "open.onnx")
     np.savez("x.npz", data=X)
