@@ -126,6 +126,22 @@ def test_pairs_by_other_bits_are_not_shown_to_be_apart(other):
     refused(lambda: sch.parallel(sch.get_loops("exchange")[2]), "parallel")
 
 
+@pytest.mark.parametrize(("index", "dtype"), [("~v + 16", "int32"), ("v & 12 | ~v & 3", "int32"), ("~v", "uint8")])
+def test_a_complement_is_a_difference(index, dtype):
+    """The reference executor agrees that no two iterations meet."""
+    sch = schedule(f"""
+@T.prim_func
+def main(A: T.Buffer((16,), "int32"), C: T.Buffer((256,), "int32")):
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.opaque(16, i)
+            v = T.Cast("{dtype}", vi)
+            C[T.Cast("int32", {index})] = A[vi]
+""")
+    sch.parallel("i")
+    same(sch)
+
+
 SWIZZLED = """
 @T.prim_func
 def main(A: T.Buffer((256, 128), "float32"), C: T.Buffer((256, 128), "float32")):

@@ -175,7 +175,6 @@ def test_conditions_on_floats_are_not_affine(condition):
         call("shift_left", I, J),
         call("shift_right", I, J),
         call("shift_left", I, const(30)),
-        call("bitwise_not", I),
         call("popcount", I),
     ],
     ids=repr,

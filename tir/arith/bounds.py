@@ -324,6 +324,9 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
         return _abs_bound(ctx, args[0])
     if e.op in ("clz", "popcount"):
         return 0, args[0].dtype.bits
+    if e.op == "bitwise_not":
+        ends = e.dtype.min_value + e.dtype.max_value
+        return plus((ends, ends), scale(bound_of(ctx, args[0]), -1))
     if e.op == "bitwise_and":
         # the result has no bit that a nonnegative operand lacks
         tops = [hi for lo, hi in (bound_of(ctx, a) for a in args) if lo is not None and lo >= 0]
