@@ -426,9 +426,28 @@ def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
             W[j] = A[i * 5 + j] * j
         H[i] = W[4] - W[1]
 """
+LOCAL = """
+@T.prim_func
+def main(A: T.Buffer((40,), "int32"), H: T.Buffer((8,), "int32")):
+    i = T.alloc_buffer((1,), "int32", scope="local")
+    S = T.alloc_buffer((8,), "int32", scope="local")
+    for j in range(8):
+        H[j] = A[j]
+    i[0] = 0
+    while i[0] < 40:
+        S[i[0] % 8] = A[i[0]] * 3
+        i[0] += 7
+    for j in range(8):
+        with T.block("H"):
+            vj = T.axis.spatial(8, j)
+            T.where(j > 2)
+            H[vj] = S[vj] + i[0]
+"""
 
 
-@pytest.mark.parametrize("text", [ATOMIC, SHARED, PARALLEL], ids=["atomic", "memory before kernels", "parallel"])
+@pytest.mark.parametrize(
+    "text", [ATOMIC, SHARED, PARALLEL, LOCAL], ids=["atomic", "memory before kernels", "parallel", "memory of a kernel"]
+)
 @pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
 def test_what_no_loop_is_bound_of_is_a_kernel_of_one_thread(text, target):
     program = parse(text)

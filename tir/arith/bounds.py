@@ -325,7 +325,7 @@ def _call_bound(ctx: Analyzer, e: Call) -> Interval:
     if e.op in ("clz", "popcount"):
         return 0, args[0].dtype.bits
     if e.op == "bitwise_not":
-        ends = e.dtype.min_value + e.dtype.max_value
+        ends = int(e.dtype.min_value + e.dtype.max_value)
         return plus((ends, ends), scale(bound_of(ctx, args[0]), -1))
     if e.op == "bitwise_and":
         # the result has no bit that a nonnegative operand lacks

@@ -211,7 +211,7 @@ class Formula:
             if found is not None:
                 return found
         if isinstance(e, Call) and e.op == "bitwise_not" and e.dtype.is_int:
-            return plus(({}, e.dtype.min_value + e.dtype.max_value), self.sum(e.args[0]), -1)
+            return plus(({}, int(e.dtype.min_value + e.dtype.max_value)), self.sum(e.args[0]), -1)
         if isinstance(e, Call) and e.op in ("shift_left", "shift_right") and e.dtype.is_int:
             found = self._shift(e)
             if found is not None:

@@ -104,6 +104,17 @@ def _alone(nest: Stmt) -> Stmt:
     return nest
 
 
+def _parts(root: Any) -> list[Stmt]:
+    """The statements of a root block; those without thread loops between which memory of a launch is used are one."""
+    made = list(root.body.stmts if isinstance(root.body, SeqStmt) else (root.body,))
+    for buffer in (b for b in root.alloc_buffers if ends_with_launch(b.scope)):
+        users = [n for n, each in enumerate(made) if sharing((buffer,), named(each))]
+        between = slice(min(users, default=0), max(users, default=0) + 1)
+        if len(users) > 1 and not any(starts_kernel(n) for each in made[between] for n in walk(each)):
+            made[between] = [seq(made[between])]
+    return made
+
+
 def _rest_alone(s: Any) -> Any:
     """``s`` with the largest parts without thread loops, outside of them, as work of one thread; global memory is
     allocated before a kernel."""
@@ -119,7 +130,7 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     """A top-level nest without thread loops has its parallel outer loops bound to blocks of ``threads`` threads.
 
     The loops are fused and split; if no outer loop is parallel, one thread does the work. In a nest that has thread
-    loops, only the statements outside of these are bound, to one thread.
+    loops, only the statements outside of these are bound, to one thread. Nests that share memory of a kernel are one nest.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -145,7 +156,7 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     if func.root is None:
         return func.with_body(_rest_alone(func.body))
     root: Any = func.root
-    nests = root.body.stmts if isinstance(root.body, SeqStmt) else (root.body,)
+    nests = _parts(root)
     parts = list(nests)
     for place, nest in enumerate(nests):
         if _works(nest):
