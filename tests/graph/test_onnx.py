@@ -755,6 +755,33 @@ def test_attributes_that_are_missing_or_of_another_type_are_faults_of_the_node(o
         from_onnx(model)
 
 
+@pytest.mark.parametrize(
+    ("operator", "inputs", "outputs", "attributes", "why"),
+    [
+        ("Relu", "x x", "y", {}, "it has 2 inputs; the operator has 1 at most"),
+        ("Relu", "x", "y z", {}, "it has 2 results; the operator has 1 at most"),
+        ("Split", "x parts", "y z", {}, r"an axis of 8 elements is no 3 \+ 3"),
+        (
+            "Split",
+            "x",
+            "y z a b c",
+            {"num_outputs": 5, "axis": 1},
+            r"an axis of 3 elements is no 1 \+ 1 \+ 1 \+ 0 \+ -1",
+        ),
+        ("Gather", "x far", "y", {}, "index 8 is outside of an axis of 8 elements"),
+        ("GatherElements", "x far_rows", "y", {}, "index -9 is outside of an axis of 8 elements"),
+        ("ScatterElements", "x far_rows far_values", "y", {}, "index -9 is outside of an axis of 8 elements"),
+    ],
+)
+def test_more_than_an_operator_takes_or_has_is_a_fault_of_the_node(operator, inputs, outputs, attributes, why):
+    given = {"parts": np.array([3, 3]), "far": np.array([0, 8]), "far_rows": np.array([[1, -9, 7]])}
+    nodes = [(operator, inputs, outputs, attributes)]
+    held = {**given, "far_values": np.zeros((1, 3), "float32")}
+    model = model_of(nodes, [tensor("x", [8, 3])], [tensor("y", None)], held)
+    with pytest.raises(ModelError, match=f"{operator}.* {why}"):
+        from_onnx(model)
+
+
 @pytest.mark.parametrize("bounds", [{}, {"min": -0.25}, {"max": 0.5}, {"min": -0.25, "max": 0.5}])
 @pytest.mark.parametrize("opset", [6, 11, 13])
 def test_values_are_clipped_by_the_bounds_there_are(bounds, opset):

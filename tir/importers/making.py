@@ -197,6 +197,15 @@ class Making:
 
     # ---------------------------------------------------------------- what several operators are made of
 
+    def places(self, indices: Value, size: Extent) -> Value:
+        """Indices of the elements of an axis, counted from the front. Raises :class:`Unsupported` for one that is known to be outside."""
+        known = self.known(indices)
+        if known is not None and is_fixed(size, *known.flat):
+            wrong = known[(known < -size) | (known >= size)]
+            if wrong.size:
+                raise Unsupported(f"index {wrong.flat[0]} is outside of an axis of {size} elements")
+        return self.from_front(indices, size)
+
     def from_front(self, indices: Value, size: Extent) -> Value:
         """Indices, of which negative ones count from the end, counted from the front."""
         known = self.known(indices)

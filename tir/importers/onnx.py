@@ -336,7 +336,7 @@ class _Import:
             made = self._defined(node, opset, inputs, outputs, scope)
             if made is not None:
                 return made
-        self._require_attributes(node, opset)
+        self._require_signature(node, opset)
         attributes = {a.name: self._attribute(a, scope) for a in node.attribute}
         call = Call(self.builder, node.op_type, self._version(node, opset), inputs, attributes, outputs)
         return onnx_table.imported(call, domain)
@@ -392,10 +392,17 @@ class _Import:
             values.update(zip(node.output, made))
         return [values.get(name) for name in results]
 
-    def _require_attributes(self, node: Any, opset: int) -> None:
-        """Refuse a node that lacks an attribute of its operator, or has one of another type."""
+    def _require_signature(self, node: Any, opset: int) -> None:
+        """Refuse a node with more inputs or results than its operator, without one of its attributes, or with one of another type."""
         with suppress(self.onnx.defs.SchemaError):
-            known = self.onnx.defs.get_schema(node.op_type, opset, _domain(node)).attributes
+            schema = self.onnx.defs.get_schema(node.op_type, opset, _domain(node))
+            for what, names, most in (
+                ("inputs", node.input, schema.max_input),
+                ("results", node.output, schema.max_output),
+            ):
+                if any(names[most:]):
+                    raise Unsupported(f"it has {len(names)} {what}; the operator has {most} at most")
+            known = schema.attributes
             given = {a.name: self.onnx.AttributeProto.AttributeType.Name(a.type) for a in node.attribute}
             for name, about in known.items():
                 if about.required and name not in given:

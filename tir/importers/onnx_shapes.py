@@ -102,6 +102,8 @@ def _split(c: Call) -> Any:
         count = c.attribute("num_outputs", len(c.outputs))
         each = -(-c[0].shape[axis] // count)
         sizes = [min(each, c[0].shape[axis] - n * each) for n in range(count)]
+    if is_fixed(c[0].shape[axis], *sizes) and (min(sizes) < 0 or sum(sizes) != c[0].shape[axis]):
+        raise Unsupported(f"an axis of {c[0].shape[axis]} elements is no {' + '.join(map(str, sizes))}")
     begins = np.cumsum([0, *sizes]).tolist()
     return tuple(
         c.op("strided_slice", c[0], [b], [e], [1], axes=[axis]) if e - b != c[0].shape[axis] else c[0]
@@ -134,13 +136,13 @@ def _gather(c: Call) -> Any:
     known = c.known(indices)
     if known is not None and known.ndim == 0:
         return c.one_of(x, axis, int(known))
-    return c.op("take", x, c.from_front(indices, x.shape[axis]), axis)
+    return c.op("take", x, c.places(indices, x.shape[axis]), axis)
 
 
 @row("GatherElements", 11)
 def _gather_elements(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
-    return c.op("gather", c[0], axis, c.from_front(c[1], c[0].shape[axis]))
+    return c.op("gather", c[0], axis, c.places(c[1], c[0].shape[axis]))
 
 
 @row("GatherND", 11)
@@ -255,7 +257,7 @@ _REDUCED = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "
 @row("Scatter", 9)
 def _scatter_elements(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", 0), len(c[0].shape))
-    indices = c.from_front(c[1], c[0].shape[axis])
+    indices = c.places(c[1], c[0].shape[axis])
     return c.op("scatter_elements", c[0], indices, c[2], axis, _REDUCED[c.attribute("reduction", "none")])
 
 

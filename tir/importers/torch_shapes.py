@@ -399,7 +399,7 @@ def _index(c: Call, x: Value, indices: Sequence[Value | None]) -> Any:
     used = {n: i for n, i in enumerate(indices) if i is not None}
     if any(i.dtype.is_bool for i in used.values()):
         raise Unsupported("the size of its result depends on a mask that is known only when it runs")
-    places = [c.from_front(i, x.shape[n]) for n, i in used.items()]
+    places = [c.places(i, x.shape[n]) for n, i in used.items()]
     first = min(used)
     if len(used) == 1:
         return c.op("take", x, places[0], first)
@@ -436,7 +436,7 @@ def _index_put(c: Call, x: Value, indices: Sequence[Value | None], values: Value
                 places.append(c.shaped(every, (x.shape[n], *[1] * behind)))
             else:
                 places.append(c.shaped(index, (*index.shape, *[1] * len(after))))
-    several = [c.from_front(i, n) for i, n in zip(places, x.shape)]
+    several = [c.places(i, n) for i, n in zip(places, x.shape)]
     return (_put_sum if accumulate else _put)(c, x, several, values, accumulate)
 
 
