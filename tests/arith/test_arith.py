@@ -394,7 +394,7 @@ def test_hulls_of_digits_are_exact(dom, steps, divisor):
     total = I * steps[0] + J * steps[1] + K * steps[2] - 3
     for e in (total // divisor * -2 + 1, total % divisor * 3, (I * 4 + J) // 3 * 2 - (K + 5) % divisor * 3):
         (box,) = relax([rng(e, 1)], {v: rng(lo, n) for v, (lo, n) in zip(VARS, dom)})
-        seen = [compile_expr(e, VARS)(*p) for p in points(dom)]
+        seen = [*itertools.starmap(compile_expr(e, VARS), points(dom))]
         assert (int(box.min), int(box.extent)) == (min(seen), max(seen) - min(seen) + 1)
 
 

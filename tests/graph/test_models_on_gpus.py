@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import numpy as np
@@ -51,6 +52,12 @@ def network():
     h = b.call("nn.relu", b.call("nn.conv2d", x, b.constant(numbers(4, 3, 3, 3), "w")))
     h = b.call("nn.dense", b.call("reshape", h, (2, 64)), b.constant(numbers(10, 64, seed=1), "v"))
     return b.graph({"y": b.call("nn.softmax", h), "h": h})
+
+
+@functools.cache
+def compiled(target):
+    """The network for a target, of tests that neither change it nor where its arrays are."""
+    return compile_graph(network(), target)
 
 
 X = numbers(2, 3, 6, 6, seed=2)
@@ -133,7 +140,7 @@ def test_a_part_of_a_buffer_that_is_not_aligned_as_a_kernel_needs_is_refused():
 
 @pytest.mark.parametrize("target", EVERY[2:])
 def test_a_model_computes_on_a_gpu_what_it_computes_on_the_cpu(target):
-    model = compile_graph(network(), target)
+    model = compiled(target)
     for got, want in zip(model(X), compile_graph(network())(X)):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     assert [k.kernel for k in model.profile(X, repeat=1).kernels if k.seconds > 0]
@@ -231,7 +238,7 @@ def test_an_array_on_the_device_that_is_not_contiguous_is_refused(on_device):
 
 
 def test_a_pickled_model_finds_its_device_again():
-    model = pickle.loads(pickle.dumps(compile_graph(network(), "cuda-sim")))
+    model = pickle.loads(pickle.dumps(compiled("cuda-sim")))
     np.testing.assert_allclose(model(X)[0], compile_graph(network())(X)[0], rtol=1e-4, atol=1e-5)
 
 
@@ -311,7 +318,7 @@ def test_a_kind_of_target_that_runs_no_models_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("given", [None, "other.bin"])
 def test_a_saved_model_is_read_without_a_compiler_and_runs(recorded, tmp_path, monkeypatch, given):
-    model = compile_graph(network(), "cuda -arch=sm_80")
+    model = compiled("cuda -arch=sm_80")
     weights = None if given is None else tmp_path / given
     model.save(tmp_path / "net.zip", weights=weights)
     assert (tmp_path / (given or "net.weights")).stat().st_size == model.weights.nbytes
@@ -339,4 +346,4 @@ def test_a_saved_model_is_read_without_a_compiler_and_runs(recorded, tmp_path, m
 @needs_nvrtc
 def test_what_a_model_for_a_gpu_is_not_saved_as_is_refused(tmp_path, name, more, error):
     with pytest.raises(BuildError, match=error):
-        compile_graph(network(), "cuda -arch=sm_80").save(tmp_path / name, **more)
+        compiled("cuda -arch=sm_80").save(tmp_path / name, **more)

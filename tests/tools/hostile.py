@@ -298,7 +298,10 @@ class Watch:
             self.seen = event
 
 
-WATCH = Watch()
+@cache
+def watch() -> Watch:
+    """The one of this process, from the first call on: what it is told of takes time, and a hook is never taken away."""
+    return Watch()
 
 
 @contextmanager
@@ -310,11 +313,11 @@ def limited() -> Iterator[None]:
 
     old = signal.signal(signal.SIGVTALRM, end)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-    WATCH.on, WATCH.seen = True, ""
+    watch().on, watch().seen = True, ""
     try:
         yield
     finally:
-        WATCH.on = False
+        watch().on = False
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, old)
 
@@ -376,7 +379,7 @@ def fault(kind: str, number: int) -> str:
     if os.path.exists(TRAP):
         os.rmdir(TRAP) if os.path.isdir(TRAP) else os.remove(TRAP)
         return "it ran code"
-    return WATCH.seen
+    return watch().seen
 
 
 def run(count: int, seed: int, first: int = 0, now: Callable[[str], None] = lambda case: None) -> list[str]:
