@@ -102,6 +102,8 @@ class MemoryAccess(Expressions):
         data = self.memories[buffer.data]
         if self.concurrent and shares_memory(buffer, self.shared_writes):
             self.emit(f"r_{name} = t_{data}.on({name}, {self.unit})")
+            if not self.unit:
+                self.emit(f"a_{name}, s_{name} = r_{name}.base, r_{name}.strides")
 
     def _tuple(self, items: Any) -> str:
         parts = [self.expr(i) for i in items]
@@ -179,9 +181,10 @@ class MemoryAccess(Expressions):
             texts.append(text)
         return texts, conditions
 
-    def _guards(self, buffer: Buffer, texts: list[str], what: str, site: str, values: str, vector: bool) -> list[str]:
+    def _guards(self, access: Any, texts: list[str], what: str, site: str, values: str, vector: bool) -> list[str]:
         """Further checks of an access in checked mode: expressions that are true or raise."""
-        name, _ = self._view(buffer)
+        buffer = access.buffer
+        name, data = self._view(buffer)
         index = f"({', '.join(texts)}{',' * (len(texts) == 1)})"
         guards = []
         if self.boxes is not None and buffer not in self.own:
@@ -192,7 +195,11 @@ class MemoryAccess(Expressions):
             test = f"u_{name}[{place}]" + (".all()" if vector else "")
             guards.append(f"({test} or {self.helper(memory.uninitialised)}({site}, {index}, {values}))")
         if self.now != "0" and shares_memory(buffer, self.shared_writes) and buffer not in self.exempt:
-            guards.append(f"r_{name}.{what}({index}, {self.now}, {site}, {values})")
+            told = f"r_{name}.{what}({index}, {self.now}, {site}, {values})"
+            if not self.unit and all(i.dtype.lanes == 1 for i in access.indices):
+                key = " + ".join([f"a_{name}", *(f"({text}) * s_{name}[{axis}]" for axis, text in enumerate(texts))])
+                told = f"(t_{data}.{what}({key}, {self.now}, {site}) or {told})"
+            guards.append(told)
         return guards
 
     def load(self, e: E.BufferLoad) -> str:
@@ -218,7 +225,7 @@ class MemoryAccess(Expressions):
         if not self.check:
             return text
         site, values = self.site("read", buffer)
-        guards = self._guards(buffer, texts, "read", site, values, vector)
+        guards = self._guards(e, texts, "read", site, values, vector)
         if conditions:
             index = self._again(e.indices)
             fail = f"{self.helper(memory.out_of_bounds)}({site}, {index}, {name}.shape, {values})"
@@ -252,7 +259,7 @@ class MemoryAccess(Expressions):
                 index = self._again(s.indices)
                 self.emit(f"if not ({' and '.join(conditions)}):")
                 self.emit(f"    {self.helper(memory.out_of_bounds)}({site}, {index}, {name}.shape, {values})")
-            for guard in self._guards(buffer, texts, "write", site, values, False):
+            for guard in self._guards(s, texts, "write", site, values, False):
                 self.emit(guard)
             if shares_memory(buffer, self.shadows):
                 self.emit(f"u_{name}[{place}] = True")

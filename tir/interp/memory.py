@@ -207,9 +207,6 @@ class Races:
         return (a, b) if self.run[a] == self.run[b] else None
 
 
-_NOBODY: dict[int, Site] = {}
-
-
 class Tracker:
     """The last writer of every element of a piece of memory, and the readers since, by address."""
 
@@ -224,6 +221,34 @@ class Tracker:
         if not 0 < unit < size:
             return Accesses(self, base, array.strides)
         return Pieces([Accesses(self, base + at, array.strides) for at in range(0, size, unit)])
+
+    def read(self, key: int, now: int, site: Site) -> bool:
+        """Record a read of the element at an address; false, and not recorded, where it races."""
+        last = self.writer.get(key)
+        if last is not None and last[0] != now and self.races.conflict(last[0], now):
+            return False
+        others = self.readers.get(key)
+        if others is None:
+            self.readers[key] = {now: site}
+        else:
+            others[now] = site
+        return True
+
+    def write(self, key: int, now: int, site: Site) -> bool:
+        """Record a write of the element at an address; false, and not recorded, where it races."""
+        last, others = self.writer.get(key), self.readers.get(key)
+        if last is not None:
+            if last[0] != now:
+                if self.races.conflict(last[0], now):
+                    return False
+            elif last[1] is site and (others is None or (len(others) == 1 and now in others)):
+                return True  # as it was: what races with the read races with the write
+        if others is not None:
+            if any(reader != now and self.races.conflict(reader, now) for reader in others):
+                return False
+            del self.readers[key]
+        self.writer[key] = now, site
+        return True
 
 
 class Accesses:
@@ -242,49 +267,38 @@ class Accesses:
         return key.tolist() if isinstance(key, np.ndarray) else [key]
 
     def read(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
-        writer, readers = self.tracker.writer, self.tracker.readers
-        for key in self._keys(index):
-            last = writer.get(key)
-            if last is not None and last[0] != now:
-                self._ordered(last, now, key, site, index, values)
-            others = readers.get(key)
-            if others is None:
-                readers[key] = {now: site}
-            else:
-                others[now] = site
+        keys = self._keys(index)
+        for key in keys:
+            if not self.tracker.read(key, now, site):
+                self._fail(keys, key, index, now, site, values)
         return True
 
     def write(self, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]) -> bool:
-        writer, readers, own = self.tracker.writer, self.tracker.readers, (now, site)
-        for key in self._keys(index):
-            last = writer.get(key)
-            if last is not None and last[0] != now:
-                self._ordered(last, now, key, site, index, values)
-            for reader in readers.pop(key, _NOBODY).items():
-                if reader[0] != now:
-                    self._ordered(reader, now, key, site, index, values)
-            writer[key] = own
+        keys = self._keys(index)
+        for key in keys:
+            if not self.tracker.write(key, now, site):
+                self._fail(keys, key, index, now, site, values)
         return True
 
-    def _ordered(
-        self, first: tuple[int, Site], now: int, key: int, site: Site, index: tuple[Any, ...], values: tuple[Any, ...]
-    ) -> None:
-        """Fail if the access ``first`` to the element at ``key`` runs in no order with one now."""
-        found = self.tracker.races.conflict(first[0], now)
-        if found:
-            lane = self._keys(index).index(key)
-            at = tuple(int(i[lane]) if isinstance(i, np.ndarray) else i for i in index)
-            self._fail(first[1], site, found, at, values)
-
     def _fail(
-        self, first: Site, second: Site, pair: tuple[int, int], index: tuple[Any, ...], values: tuple[Any, ...]
+        self, keys: list[int], key: int, index: tuple[Any, ...], now: int, site: Site, values: tuple[Any, ...]
     ) -> NoReturn:
-        (name, a), (_, b) = (self.tracker.races.label[p] for p in pair)
+        """Name the first access to the element at ``key`` that runs in no order with one now."""
+        races, last = self.tracker.races, self.tracker.writer.get(key)
+        before = [] if last is None else [last]
+        before += self.tracker.readers.get(key, {}).items()
+        first, ((name, a), (_, b)) = next(
+            (by, [races.label[p] for p in found])
+            for at, by in before
+            if at != now and (found := races.conflict(at, now)) is not None
+        )
+        lane = keys.index(key)
+        element = element_text(site.buffer.name, tuple(int(i[lane]) if isinstance(i, np.ndarray) else i for i in index))
         other = f' (block "{first.block}")' if first.block else ""
-        second.fail(
-            f"race on {element_text(second.buffer.name, index)}: {name}={a} makes a {first.what}{other} and "
-            f"{name}={b} makes a {second.what}, and the iterations of {name} run in no order; where each iteration should "
-            f"have {second.buffer.name} for itself, mark it private (privatize)",
+        site.fail(
+            f"race on {element}: {name}={a} makes a {first.what}{other} and "
+            f"{name}={b} makes a {site.what}, and the iterations of {name} run in no order; where each iteration should "
+            f"have {site.buffer.name} for itself, mark it private (privatize)",
             values,
         )
 
