@@ -204,6 +204,19 @@ def test_weights_of_the_models_that_were_read_last_are_kept(compilations, folder
     assert len(compilations) == 4
 
 
+def test_a_process_looks_at_all_that_is_kept_with_its_first_model_and_after_each_share(folder, monkeypatch):
+    looks = []
+    monkeypatch.setattr(disk, "trim", lambda path, most: looks.append(most))
+    monkeypatch.setattr(kept, "_added", kept.ALL)
+    for by in (1.0, 2.0, 3.0):
+        compile_graph(network(by), TARGET)
+    assert looks == [kept.ALL]
+    monkeypatch.setattr(kept, "ALL", kept.SHARE * 300)
+    for by in (4.0, 5.0, 6.0):
+        compile_graph(network(by), TARGET)  # 128 bytes of weights each: with the two before, 256 are less than 300
+    assert looks[1:] == [kept.ALL]
+
+
 def test_the_last_model_is_kept_whatever_it_takes(compilations, folder, monkeypatch):
     monkeypatch.setattr(kept, "ALL", 0)
     compile_graph(network(), TARGET)

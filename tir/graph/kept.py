@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from .graph import Graph, Value
 
 ALL = 1 << 31  # bytes of weights that are kept in all: of the models that were compiled last
+SHARE = 16  # of these: how many a process adds before it looks at all of them again
+
+_added = ALL  # bytes of weights since this process looked at all; it does with its first model
 
 
 def keep(key: str, model: CompiledModel) -> None:
     """Write a model where :func:`find` finds it."""
+    global _added
     paths = [disk.place(key, suffix) for suffix in (".weights", ".model")]
     if not isinstance(model.module, LLVMModule) or None in paths:
         return
@@ -41,7 +45,10 @@ def keep(key: str, model: CompiledModel) -> None:
         assert path is not None
         disk.write(path, content)
     assert paths[0] is not None
-    disk.trim(paths[0], ALL)
+    _added += model.weights.nbytes
+    if SHARE * _added >= ALL:
+        disk.trim(paths[0], ALL)
+        _added = 0
 
 
 def _offsets(graph: Graph, weights: np.ndarray) -> Mapping[Value, int]:
