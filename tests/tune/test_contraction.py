@@ -13,6 +13,7 @@ from tir.expr import constant
 from tir.interp import run
 from tir.library.conv import Layer, conv2d_nchw, conv2d_nhwc
 from tir.schedule.constants import CONSTANT
+from tir.script import parse
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction, Tiling
@@ -466,3 +467,29 @@ def test_panels_that_stay_near_are_used_together(terms: int, is_near: bool):
     assert found
     tiling = Tiling.of(found, 1, 2, env)
     assert tiling and tiling.is_packed is not is_near and (tiling.together()[0] == tiling.panels == 4) is is_near
+
+
+@pytest.mark.parametrize("init", ["D[vj]", "D[vj] * 2.0 + D[0]", "D[vi]"])
+@pytest.mark.filterwarnings("error")
+def test_what_sums_begin_with_is_padded_where_it_is_read(init: str):
+    """Columns of symbolic number are padded: what the init reads of them is a third copy, beside the panels and the result."""
+    program = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((60, 12), "float32"), b: T.handle, d: T.handle, c: T.handle):
+    n = T.int32()
+    B, C = T.match_buffer(b, (12, n), "float32"), T.match_buffer(c, (60, n), "float32")
+    D = T.match_buffer(d, (n,), "float32")
+    for i, j, k in T.grid(60, n, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = {init.replace("[vi]", "[vi % n]")}
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+""")
+    found = tir.tune.default(program, target=SMALL.format(cores=1))
+    for n in (1, 7, 40):
+        a, b, d = (np.random.default_rng(n).standard_normal(s).astype("float32") for s in ((60, 12), (12, n), n))
+        c, wanted = np.zeros((2, 60, n), "float32")
+        run(program, a, b, d, wanted)
+        tir.build(found)(a, b, d, c)
+        np.testing.assert_allclose(c, wanted, rtol=1e-4, atol=1e-5)

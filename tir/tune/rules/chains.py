@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from ...errors import ScheduleError
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Nest, extent_of, loop_of, volume
-from ..space import Env, Fork, block_names, choose, rule
-from .contraction import Contraction, Tiling, gathered, straight_steps
+from ..space import Env, Fork, choose, rule
+from .contraction import Contraction, Tiling, gathered, padded, straight_steps
 from .reductions import parts_of, place_parts, walks
 from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize
@@ -105,10 +105,9 @@ class _Chain:
         """Copy columns to panels if they lie across the lanes of vectors, or are no whole vectors: these are padded. Returns the
         product, its tiling, and the block that copies."""
         name, lanes = product.nest.name, self.env.lanes(product.nest.stores[0].buffer.dtype.bits)
-        before, pack, gather = block_names(sch), None, gathered(sch, product)
+        pack, gather = None, gathered(sch, product)
         if product.lane.size % lanes:
-            sch.pad_einsum(name, [lanes if i.var is product.lane.var else 1 for i in product.nest.block.iter_vars])
-            pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
+            pack, store = padded(sch, product, lanes)
             sch.compute_inline(store)
         elif gather or product.panel.stride(product.lane.var) != 1:
             pack = sch.cache_read(name, product.panel.buffer.name, "global", consumer_blocks=[name])

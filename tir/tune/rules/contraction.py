@@ -475,11 +475,9 @@ class Tiling:
         """The block that packs panels, if they are packed, and the block that stores a tile of the result."""
         found, name = self.found, self.found.nest.name
         after = sch.get_consumers(name)[0].name if found.chunks else epilogue(sch, found.nest)
-        before = block_names(sch)
         pack = store = None
         if not found.lane.fills(self.width) and found.is_packable and self.is_packed:
-            sch.pad_einsum(name, [self.width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
-            pack, store = (sch.get_block(n) for n in block_names(sch) if n not in before)
+            pack, store = padded(sch, found, self.width)
             if after is not None:
                 sch.compute_inline(store)
         elif self.is_packed:
@@ -599,6 +597,19 @@ def epilogue(sch: Schedule, product: Nest) -> str | None:
     in_place = own[0].places == store.places and len(own[0].indices) == len(store.indices)
     in_order = [own[0].places.get(a.var) for a in nest.axes] == list(range(len(own[0].indices)))
     return nest.name if in_place or in_order else None
+
+
+def padded(sch: Schedule, found: Contraction, width: int) -> tuple[BlockRV, BlockRV]:
+    """Pad the lanes to multiples of ``width``. Returns the block that copies the panels and that which stores the result; what else has
+    lanes, as what sums begin with, is padded where it is read."""
+    before = block_names(sch)
+    sch.pad_einsum(found.nest.name, [width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
+    *copies, store = (n for n in block_names(sch) if n not in before)
+    (pack,) = (n for n in copies if sch.get(n).reads[0].buffer is found.panel.buffer)
+    for copy in copies:
+        if copy != pack:
+            sch.compute_inline(copy)
+    return sch.get_block(pack), sch.get_block(store)
 
 
 def gathered(sch: Schedule, found: Contraction) -> str:
