@@ -10,6 +10,7 @@ from math import prod
 from tir import te
 from tir.expr import Expr, Var
 from tir.function import PrimFunc
+from tir.script import parse
 from tir.testing.decisions import Choice
 
 # types of the operands, and of the sum
@@ -169,6 +170,53 @@ def permuted(c: Choice) -> PrimFunc:
     return te.create_prim_func([A, *[B] * with_others, te.compute(B.shape, value, name="C")])
 
 
+def begun(c: Choice) -> PrimFunc:
+    """A product of sizes that are numbers or not, which begins with zero or with what is read, and combines its terms in any way."""
+    size = {x: str(c.pick(SIZES[role])) for x, role in zip("mnk", ("row", "column", "term"))}
+    size = {x: x if c.pick((True, False)) else "31" if x == "k" and s == "1024" else s for x, s in size.items()}
+    left, right, dtype = c.pick(TYPES)
+    a, b = c.pick(("mk", "km")), c.pick(("kn", "nk"))
+    at = {"m": "vi", "n": "vj", "k": "vk"}
+
+    def point(axes: str) -> str:
+        return ", ".join(at[x] for x in axes)
+
+    one, other = f'T.Cast("{dtype}", A[{point(a)}])', f'T.Cast("{dtype}", B[{point(b)}])'
+    term = c.pick((f"{one} * {other}",) * 3 + (f"T.if_then_else(vk <= vi, {one} * {other}, 0)", f"({one} - {other})"))
+    first = c.pick(("0", "D[vj]", "D[vj] * 2 + D[0]", "D[0]", "E[vi]", "E[vi] - D[vj]", "3"))
+    update = c.pick(
+        ("C[vi, vj] + {0}",) * 4
+        + ("{0} + C[vi, vj]", "C[vi, vj] - {0}", "T.max(C[vi, vj], {0})", "T.min({0}, C[vi, vj])")
+    )
+    last = c.pick(("C[vi, vj]", "T.max(C[vi, vj], D[vj])", "C[vi, vj] * E[vi] + D[vj]"))
+    symbolic = [x for x in "mnk" if size[x] == x]
+    shapes = {"A": a, "B": b, "D": "n", "E": "m", "O": "mn"}
+    types = {"A": left, "B": right}
+    buffers = "".join(
+        f"""
+    {name} = T.match_buffer({name.lower()}, ({"".join(f"{size[x]}, " for x in axes)}), "{types.get(name, dtype)}")"""
+        for name, axes in shapes.items()
+    )
+    made = parse(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle, d: T.handle, e: T.handle, o: T.handle):
+    {"; ".join(f"{x} = T.int32()" for x in symbolic) or "pass"}{buffers}
+    C = T.alloc_buffer(({size["m"]}, {size["n"]}), "{dtype}")
+    for i, j, k in T.grid({size["m"]}, {size["n"]}, {size["k"]}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = {first}
+            C[vi, vj] = {update.format(term)}
+    for i, j in T.grid({size["m"]}, {size["n"]}):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = {last}
+""")
+    assert isinstance(made, PrimFunc)
+    return made
+
+
 def products(c: Choice) -> PrimFunc:
-    """An einsum, a convolution, or permuted axes."""
-    return c.pick((einsum, einsum, einsum, convolution, convolution, permuted))(c)
+    """An einsum, a convolution, a product that begins with something, or permuted axes."""
+    return c.pick((einsum, einsum, einsum, convolution, convolution, permuted, begun, begun))(c)
