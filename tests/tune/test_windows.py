@@ -190,12 +190,17 @@ def test_what_is_padded_is_read_in_place(padding: int, stride: int, layout: str)
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
-@pytest.mark.parametrize(("dtype", "width", "cut"), [("float32", 512, 1), ("int8", 512, 3), ("float32", 256, 3)])
-def test_ends_of_columns_are_masked_where_that_takes_no_longer(dtype: str, width: int, cut: int):
-    """Else the loop of columns is cut, and that inside of a tile, too, not only that of rows."""
+@pytest.mark.parametrize(
+    ("dtype", "width", "places", "cut"),
+    [("float32", 512, 3, 0), ("float32", 512, 5, 2), ("int8", 512, 3, 3), ("float32", 256, 3, 3)],
+)
+def test_borders_are_masked_where_that_takes_no_longer(dtype: str, width: int, places: int, cut: int):
+    """Else the loop of columns is cut, and that inside of a tile, too; that of rows where a window has more places than registers for masks."""
     x = te.placeholder((1, 9, 20, 64), dtype, name="x")
     sch = offered(
-        ops.function_of(ops.nn.pool2d(x, 3, 1, 1, 1, "max", False, "NHWC")), "max_pool", TARGET.format(width, 1)
+        ops.function_of(ops.nn.pool2d(x, places, 1, 1, places // 2, "max", False, "NHWC")),
+        "max_pool",
+        TARGET.format(width, 1),
     )
     assert sch is not None
     assert sum(PARTITION_HINT in sch.get(loop).annotations for loop in sch.get_loops("max_pool")) == cut

@@ -36,6 +36,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
+from ..target import VectorRegisters
 from ..visit import has_load, rewrite, rewrite_statements, statements, substitute, uses_var, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .nest import Access, computed, own_cost, usual, width_of
@@ -67,6 +68,7 @@ class _Around:
     own: bool = False  # vectors that LLVM makes of loops
     gather: float = 1.0  # loads that take as long as gathering an element
     parts: int = 1  # in which a core does an operation on a full vector
+    vectors: VectorRegisters | None = None
 
     @property
     def innermost(self) -> For | None:
@@ -96,6 +98,14 @@ class _Around:
         """The loops around that no step has unrolled or vectorized."""
         straight = self.compiled.straight if self.compiled else ()
         return tuple(x.loop_var for x in self.loops if x.kind in (SERIAL, PARALLEL) or x.loop_var in straight)
+
+    def unmasked(self, e: Any) -> Expr | None:
+        """What a load of a vector that leaves out lanes at no cost loads otherwise; None of others."""
+        is_masked = isinstance(e, Call) and e.op == "if_then_else" and isinstance(e.args[1], BufferLoad)
+        lanes = [loop.loop_var for loop in self.loops if loop.kind == VECTORIZED]
+        if not is_masked or not lanes or has_load(e.args[0]) or any(uses_var(e.args[0], v) for v in lanes):
+            return None
+        return e.args[1] if self.vectors and self.vectors.masks(e.dtype.bits) else None
 
     def middle(self) -> dict[Var, int]:
         """An iteration that is far from the borders and diagonals of arrays, the first of straight code and vectors."""
@@ -147,7 +157,7 @@ def core_seconds(
     parts = parts_of(machine, env)
     body = _in_place(func.body)
     gather = max(1.0, PORTS * machine.gather * rate)
-    found = list(_stores(body, _Around(compiled=Compiled.of(body), parts=parts, gather=gather)))
+    found = list(_stores(body, _Around(compiled=Compiled.of(body), parts=parts, gather=gather, vectors=env.vectors)))
     together: dict[For | None, list[BufferStore]] = {}  # in the body of an innermost loop
     for store, around in found:
         if isinstance(store, BufferStore):
@@ -235,9 +245,10 @@ def _stores(s: Any, around: _Around) -> Iterator[tuple[BufferStore | Call | Shuf
 
 
 def _inside_borders(store: BufferStore, around: _Around) -> BufferStore:
-    """A store as most iterations of loops that are partitioned run it: without asking whether they are inside."""
+    """A store as most iterations of loops that are partitioned run it: without asking whether they are inside; and as vectors of a sum in registers
+    are, of which masks leave out what is not, at no cost."""
     if not any(PARTITION_HINT in loop.annotations for loop in around.loops):
-        return store
+        return store.replace(value=rewrite(store.value, around.unmasked)) if store.buffer.scope == "local" else store
 
     middle = around.middle()
 

@@ -30,6 +30,7 @@ HEIGHTS = (2, 4)  # rows of a tile that a search may draw
 FEWER = 1.3  # times as many lines from the L2 cache, for which tiles are of the fewest rows of these from the start
 FOLLOWED = 6  # places of an image that are read at a time and that prefetching follows
 STRAIGHT = 256  # vector operations of a window in straight code
+MASKED = 9  # places of a window of which registers hold all masks
 
 
 @rule(targets=("llvm",), order=34)
@@ -141,7 +142,7 @@ class _Tile:
         for loop in (*tile, middle):
             made.unroll(loop)
         made.vectorize(lane)
-        without_borders(made, nest, [a for a in nest.spatial if a is not column or not self._is_masked])
+        without_borders(made, nest, [a for a in nest.spatial if a not in self._masked])
         init = made.decompose_reduction(nest.name, window[0])
         *others, last = _inside(made, init.name, place)
         made.vectorize(last)
@@ -154,12 +155,16 @@ class _Tile:
         return made
 
     @property
-    def _is_masked(self) -> bool:
-        """Whether what lies beyond the ends of columns is left out by masks, at no cost: the code has a tile once then, not three times."""
+    def _masked(self) -> Sequence[Axis | None]:
+        """The axes of which masks leave out what lies beyond the ends, at no cost: the code has a tile once then, not three times for each axis. For
+        large windows these are the columns, as masks of rows, of which those of columns are made, would take too many registers."""
         asked, parts = asked_of(self.nest), map(choice_parts, walk(self.nest.block.body))
         loads = [part[1] for part in parts if part is not None]
         is_known = len(asked) == len(loads) and not any(uses_var(c, self.along.var) for c in asked)
-        return is_known and all(isinstance(e, BufferLoad) and self.env.vectors.masks(e.dtype.bits) for e in loads)
+        if not is_known or not all(isinstance(e, BufferLoad) and self.env.vectors.masks(e.dtype.bits) for e in loads):
+            return []
+        terms = [a for a in self.nest.reduce if any(uses_var(c, a.var) for c in asked)]
+        return self.nest.spatial if volume(terms) <= MASKED else [self.column]
 
     def reads_again(self, higher: _Tile) -> bool:
         """Whether the rows of a window do not stay in half of L1, so that they come from the L2 cache for each row of results, which takes longer than
