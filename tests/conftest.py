@@ -3,7 +3,9 @@
 import faulthandler
 import gc
 import os
+import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -34,6 +36,17 @@ def _last_words(worker: dict) -> Path:
     return Path(tempfile.gettempdir()) / f"tir-{worker['testrunuid']}-{worker['workerid']}.fault"
 
 
+def _stack(process: subprocess.Popen) -> str:
+    """The functions of C that a process was in when it died, where the system left its memory here and there is a debugger."""
+    for core in (Path("core"), Path(f"core.{process.pid}")):
+        if core.is_file() and shutil.which("gdb"):
+            command = ["gdb", "-batch", "-ex", "bt 30", sys.executable, core]
+            lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+            if f"[New LWP {process.pid}]" in lines:  # not of another that died
+                return "\n".join(["", *(line[:160] for line in lines if line.startswith("#"))])
+    return ""
+
+
 @pytest.hookimpl(trylast=True)  # after pytest's own, which writes to a stream that is lost in what others print
 def pytest_configure(config):
     if hasattr(config, "workerinput"):
@@ -57,7 +70,7 @@ def pytest_handlecrashitem(report):
             ended = f"it ended by {ending(process.wait(timeout=60))}"
         except subprocess.TimeoutExpired:
             ended = "its process lives on"
-        report.longrepr += f"\n{ended}"
+        report.longrepr += f"\n{ended}{_stack(process)}"
     words = _last_words(report.node.workerinput)
     if words.exists():
         lines = words.read_text(errors="replace").splitlines()
