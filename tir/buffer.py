@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .checked import checked
 from .dtype import HANDLE, VOID, DType
 from .expr import NO_VALUE, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
-from .node import Node, node, set_field
+from .node import Node, node, once, set_field
 
 # where buffers live; what follows a dot may be the hardware's own (``global.vtcm``)
 SCOPES = (
@@ -127,6 +127,27 @@ class Buffer(Node):
         return len(self.shape)
 
     @property
+    @once
+    def sizes(self) -> tuple[Expr, ...]:
+        """The extents and strides that are no constants, and the offset."""
+        found = (*self.shape, *self.strides, self.elem_offset)
+        return tuple(size for size in found if size is not None and type(size) is not IntImm)
+
+    def index_faults(self, indices: tuple[Expr, ...]) -> Iterator[str]:
+        """What is wrong with the indices of an access."""
+        if len(indices) != self.ndim:
+            yield f"buffer `{self.name}` has {self.ndim} dimensions, but {len(indices)} indices are given"
+        for axis, index in enumerate(indices[:-1]):
+            if index.dtype.lanes > 1:
+                yield (
+                    f"index {axis} of `{self.name}` is a vector of {index.dtype.lanes} lanes; only the last index may be "
+                    "one: transform_layout puts that axis last, or let `vectorize` make the vectors"
+                )
+        for index in indices:
+            if not index.dtype.is_int and not index.dtype.is_bool:
+                yield f"an index of `{self.name}` has dtype {index.dtype}; indices are integers"
+
+    @property
     def is_wide(self) -> bool:
         """Whether the place of an element is computed in int64: constant sizes and strides reach 2**31 elements, or one that is
         known at a call only has 64 bits.
@@ -241,6 +262,11 @@ class BufferRegion(Node):
     buffer: Buffer
     region: tuple[Range, ...]
 
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the region, wherever it stands."""
+        if len(self.region) != self.buffer.ndim:
+            yield f"buffer `{self.buffer.name}` has {self.buffer.ndim} dimensions, but its region {len(self.region)}"
+
     def __getitem__(self, indices: Any) -> Any:
         raise TypeError("a buffer region cannot be indexed; name the buffer, or use T.match_buffer")
 
@@ -259,6 +285,18 @@ class MatchBufferRegion(Node):
 
     buffer: Buffer
     source: BufferRegion
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the view, wherever it stands."""
+        view, source = self.buffer, self.source.buffer
+        if view.dtype is not source.dtype:
+            yield f"view `{view.name}` holds {view.dtype}, but `{source.name}` holds {source.dtype}"
+        if view.scope != source.scope:
+            yield f'view `{view.name}` is in scope "{view.scope}", but `{source.name}` in "{source.scope}"'
+
+    def made(self) -> list[Any]:
+        """The variables that the view has a value for where they have none: its pointer, strides and offset."""
+        return [p for p in (self.buffer.data, *self.buffer.strides, self.buffer.elem_offset) if isinstance(p, Var)]
 
 
 ITER_TYPES = ("spatial", "reduce", "scan", "opaque", "thread")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
-from .expr import TRUE, Expr, IntImm, Var, const
+from .expr import TRUE, BufferLoad, Expr, IntImm, Var, const
 from .node import EMPTY, Node, Span, made_from, node, once
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
@@ -18,6 +18,8 @@ SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "unrolled",
     "thread_binding",
 )
+PLAIN_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED)  # without a thread axis
+LOOP_KINDS = (*PLAIN_KINDS, THREAD_BINDING)
 
 
 @node
@@ -30,6 +32,10 @@ class Stmt(Node):
     """
 
     span: Span | None = dataclasses.field(default=None, kw_only=True, compare=False)
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the statement, whatever is around it and in it."""
+        return iter(())
 
 
 @node
@@ -46,6 +52,14 @@ class BufferStore(Stmt):
     buffer: Buffer
     value: Expr
     indices: tuple[Expr, ...]
+
+    def faults(self) -> Iterator[str]:
+        yield from self.buffer.index_faults(self.indices)
+        want = self.buffer.dtype
+        if self.indices and self.indices[-1].dtype.lanes > 1:
+            want = BufferLoad(self.buffer, self.indices).dtype
+        if self.value.dtype is not want:
+            yield f"a store of {self.value.dtype} into `{self.buffer.name}`, which holds {want}"
 
 
 @node
@@ -83,6 +97,17 @@ class For(Stmt):
         """The buffers of which each iteration has a copy of its own (the annotation ``private``)."""
         return self.annotations.get("private", ())
 
+    def faults(self) -> Iterator[str]:
+        var, thread = self.loop_var, self.thread
+        if self.kind not in LOOP_KINDS:
+            yield f"loop `{var.name}` has the unknown kind {self.kind!r}"
+        if (self.kind == THREAD_BINDING) is not (thread != ""):
+            yield f"loop `{var.name}` of kind {self.kind} has the thread axis {thread!r}"
+        for part, e in (("minimum", self.min), ("extent", self.extent)):
+            if e.dtype is not var.dtype:
+                yield f"loop `{var.name}` is {var.dtype}, but its {part} {e.dtype}"
+                break
+
 
 @node
 class While(Stmt):
@@ -117,6 +142,10 @@ class IfThenElse(Stmt):
     then_case: Stmt
     else_case: Stmt | None = None
 
+    def faults(self) -> Iterator[str]:
+        if not self.condition.dtype.is_bool:
+            yield f"an `if` on a condition of dtype {self.condition.dtype}"
+
 
 @node
 class SeqStmt(Stmt):
@@ -130,6 +159,10 @@ class SeqStmt(Stmt):
     """
 
     stmts: tuple[Stmt, ...]
+
+    def faults(self) -> Iterator[str]:
+        if len(self.stmts) < 2 or SeqStmt in map(type, self.stmts):
+            yield "a sequence holds two or more statements, none of them a sequence"
 
 
 @node
@@ -147,6 +180,10 @@ class LetStmt(Stmt):
     var: Var
     value: Expr
     body: Stmt
+
+    def faults(self) -> Iterator[str]:
+        if self.value.dtype is not self.var.dtype and not self.var.dtype.is_handle:
+            yield f"`{self.var.name}` is {self.var.dtype}, but its value {self.value.dtype}"
 
 
 @node
@@ -320,6 +357,16 @@ class BlockRealize(Stmt):
     def bindings(self) -> dict[Var, Expr]:
         """The value of each iterator."""
         return {i.var: value for i, value in zip(self.block.iter_vars, self.iter_values)}
+
+    def faults(self) -> Iterator[str]:
+        block, predicate = self.block, self.predicate
+        if len(self.iter_values) != len(block.iter_vars):
+            yield f"block `{block.name}` has {len(block.iter_vars)} iterators and {len(self.iter_values)} bindings"
+        if not predicate.dtype.is_bool:
+            yield f"the predicate of block `{block.name}` has dtype {predicate.dtype}, not bool"
+        for iv, value in zip(block.iter_vars, self.iter_values):
+            if iv.var.dtype is not value.dtype:
+                yield f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
 
 
 NOP = Evaluate(IntImm(0))

@@ -11,9 +11,9 @@ from tests.gpu_examples import load
 from tir.analysis.contents import NAMING, added, kept_members, sub_statements
 from tir.analysis.dependence.initialization import could_be_private
 from tir.analysis.index import BlockRef, Index, LoopRef, Place, index_of
-from tir.analysis.scopes import scope_of
 from tir.analysis.users import blocks_using
-from tir.analysis.wellformed import Checker, check
+from tir.analysis.violations import violations
+from tir.analysis.wellformed import check, scope_of
 from tir.expr import Var, const
 from tir.function import IRModule, PrimFunc
 from tir.node import made_from
@@ -146,21 +146,13 @@ def _broken(state: State, random: Random) -> State | None:
     return None
 
 
-def every_problem(func: PrimFunc) -> list[Any]:
-    """The problems of a program, looked for everywhere."""
-    checker = Checker(func)
-    checker.visit(func.body)
-    return checker.problems
-
-
 @pytest.mark.parametrize("name", ["sgemm", "mma_gemm", "conv2d"])
 def test_a_good_program_is_known_to_be_by_its_scope_alone(name):
     _, sch = load(name).small()
     for step in sch.history:
         (func,) = step.mod.functions.values()
-        scope = scope_of(func.body)
-        assert scope is not None and scope.fits(Checker(func).defined)
-        assert not every_problem(func)
+        assert scope_of(func.body) is not None and not check(func)
+        assert not violations(func)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -174,7 +166,7 @@ def test_faults_are_found_as_in_the_program_alone(seed):
             if made is not None:
                 messages = {p.message for p in check(made.func)}
                 assert messages == {p.message for p in check(afresh(made.func))}
-                assert messages == {p.message for p in every_problem(made.func)}
+                assert messages == {p.message for p in violations(made.func)}
                 found += bool(messages)
     assert found
 

@@ -1,46 +1,45 @@
-"""The well-formedness rules of programs, and where they are violated."""
+"""The rules of well-formed programs. What a statement uses from around it, and defines, is found once for each, of what is
+known of the statements in it.
+
+A statement has a scope if it breaks no rule by itself. It is well-formed wherever its scope fits: a step of a schedule is
+checked at the statements that it made. The rules about one node are with the nodes (``faults``); where a rule is violated,
+:mod:`tir.analysis.violations` tells.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..aliases import shares_memory
 from ..arith import Analyzer
-from ..buffer import Buffer, BufferRegion, IterVar
+from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..errors import WellFormedError
-from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
+from ..expr import BinaryOp, BufferLoad, Call, Expr, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
 from ..levels import is_launch_axis
-from ..node import Node
-from ..render import short_text, to_lines
+from ..node import Node, once
+from ..render import to_lines
 from ..stmt import (
-    Allocate,
-    AllocateConst,
+    PLAIN_KINDS,
     AttrStmt,
+    Block,
     BlockRealize,
     BufferRealize,
     BufferStore,
     DeclBuffer,
     For,
+    SeqStmt,
+    is_long,
 )
-from ..visit import uses_var, vars_in, with_recursion_limit
+from ..visit import BINDERS, uses_var, with_recursion_limit
+from .contents import parts, sub_statements
 from .index import index_of
 from .private_clause import clause_problems
-from .scopes import (
-    bound_values,
-    bounds,
-    faults,
-    index_faults,
-    made_by_view,
-    parts_of,
-    region_faults,
-    scope_of,
-    sizes,
-    view_faults,
-)
+
+Names = frozenset[Any]
+_NOTHING: Names = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,245 +66,292 @@ def check(func: PrimFunc) -> list[Problem]:
     are unique; one thread axis is not launched inside itself; a private buffer of a loop is allocated around it and used
     in it only.
     """
-    checker = Checker(func)
-    scope = None if checker.problems else scope_of(func.body)
-    if scope is None or not scope.fits(checker.defined):
-        checker.visit(func.body)
-    with_clause = () if checker.problems else index_of(func).with_clause
-    return checker.problems or [Problem(ref.node, m) for ref in with_clause for m in clause_problems(func, ref)]
+    if not _keeps_scopes(func):
+        from .violations import violations
+
+        if found := violations(func):
+            return found
+    return [Problem(ref.node, m) for ref in index_of(func).with_clause for m in clause_problems(func, ref)]
 
 
 @with_recursion_limit
 def verify(func_or_mod: PrimFunc | IRModule) -> None:
     """Raise ``WellFormedError`` with every violation and its place; return None for a well-formed program."""
-    mod = IRModule.of(func_or_mod)
-    for func in mod.functions.values():
+    for func in IRModule.of(func_or_mod).functions.values():
         problems = check(func)
         if problems:
-            raise WellFormedError(render(func, problems))
+            messages = [f"  {m}" for m in dict.fromkeys(p.message for p in problems)]
+            lines = to_lines(func, underline=tuple(p.node for p in problems))
+            raise WellFormedError("\n".join([f"`{func.name}` is not well-formed:", *messages, lines]))
 
 
-def render(func: PrimFunc, problems: Iterable[Problem]) -> str:
-    problems = list(problems)
-    lines = [f"`{func.name}` is not well-formed:", *(f"  {m}" for m in dict.fromkeys(p.message for p in problems))]
-    lines.append(to_lines(func, underline=tuple(p.node for p in problems)))
-    return "\n".join(lines)
+def _keeps_scopes(func: PrimFunc) -> bool:
+    """Whether a function uses only what is defined where it uses it, and breaks no rule about one node."""
+    params, buffers = {*func.params}, func.buffer_map.values()
+    sizes = [size for buffer in buffers for size in buffer.sizes]
+    # a variable that a shape names first, it defines
+    defined = params.union(buffers, [b.data for b in buffers], [s for s in sizes if type(s) is Var])
+    if len(params) < len(func.params) or not params.issuperset(func.buffer_map):
+        return False
+    scopes = (_of_values(sizes), scope_of(func.body))
+    return all(scope is not None and scope.fits(defined) for scope in scopes)
 
 
-class Checker:
-    """Finds the violations that a function has: what each statement may use is defined around it."""
-
-    def __init__(self, func: PrimFunc) -> None:
-        self.computed: dict[Var, Any] = {}  # variables that are no sizes, and the first size that is computed from each
-        self.problems: list[Problem] = []
-        self.defined: set[Any] = set()  # variables and buffers
-        self.hidden: dict[Var, str] = {}  # loop variables outside the block being read: name of that block
-        self.gone: set[Any] = set()  # buffers and pointers whose scope has ended
-        self.blocks: set[str] = set()
-        self.threads: list[For] = []
-        self.loops: set[Var] = set()
-        self.env: set[Var] = set()
-        for param in func.params:
-            if param in self.defined:
-                self.report(func, f"parameter `{param.name}` is listed twice")
-            self.defined.add(param)
-        for param, buffer in func.buffer_map.items():
-            if param not in self.defined:
-                self.report(func, f"buffer `{buffer.name}` is bound to `{param.name}`, which is not a parameter")
-            self.defined.update((buffer.data, buffer))
-        given = [*chain.from_iterable(map(sizes, func.buffer_map.values()))]
-        if given:
-            self.defined.update(s for s in given if isinstance(s, Var))  # one that a shape names first, it defines
-            self.computed = {v: size for size in reversed(given) for v in vars_in(size) if v not in self.defined}
-            self.expr(func, *given)
-
-    def report(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
-        self.problems.append(Problem(node, message, undefined, bound))
-
-    def report_all(self, node: Any, messages: Iterable[str]) -> None:
-        for message in messages:
-            self.report(node, message)
-
-    def define(self, name: Var | Buffer, node: Any) -> bool:
-        """Whether ``name`` is new here; a buffer may be declared again."""
-        if name in self.defined and type(name) is Var:
-            what = _WHAT.get(type(node), "variable")
-            self.report(node, f"{what} `{name.name}` is already defined outside")
-            return False
-        self.defined.add(name)
-        return True
-
-    # ------------------------------------------------------------ expressions
-
-    def expr(self, node: Any, *es: Any) -> None:
-        left = [*es]
-        for e in left:  # which grows
-            kind = type(e)
-            if kind is Var:
-                if e not in self.defined or e in self.hidden:
-                    self.misused(e, node)
-            elif kind is IntImm or kind is FloatImm:
-                continue
-            elif kind is BufferLoad:
-                self.buffer_use(e.buffer, node)
-                self.report_all(node, index_faults(e.buffer, e.indices))
-                self.expr(node, *e.indices)
-            elif isinstance(e, BinaryOp):
-                if e.a.dtype is not e.b.dtype:
-                    what = f"the operands of `{short_text(e)}` are {e.a.dtype} and {e.b.dtype}"
-                    self.report(node, f"{what}; cast one of them")
-                left += (e.a, e.b)
-            elif isinstance(e, Let):
-                self.expr(node, e.value)
-                fresh = self.define(e.var, node)
-                self.expr(node, e.body)
-                if fresh:
-                    self.defined.discard(e.var)
-            elif isinstance(e, Reduce):
-                axes = [axis.var for axis in e.axis]
-                self.defined.update(axes)
-                self.expr(node, *e.source, *e.init, e.condition)
-                self.defined.difference_update(axes)
-            elif isinstance(e, BufferRegion):
-                self.region(e, node)
-            elif isinstance(e, Call):
-                left += [arg for arg in e.args if isinstance(arg, Node)]
-            elif isinstance(e, Node):
-                left += e.children()
-
-    def misused(self, var: Var, node: Any) -> None:
-        """Report why a variable that is not defined, or hidden, cannot be used here."""
-        if var in self.defined:
-            block = self.hidden[var]
-            self.report(
-                node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
-            )
-        elif var in self.gone:
-            self.report(node, f"`{var.name}` is used outside its allocation")
-        else:
-            size = self.computed.get(var)
-            part = (
-                f": a shape has it in `{size!r}` only; make it a parameter, or a size of its own"
-                if size is not None
-                else ""
-            )
-            self.report(node, f"variable `{var.name}` is not defined here{part}", var)
-
-    def buffer_use(self, buffer: Buffer, node: Any) -> None:
-        if buffer in self.defined or buffer.data in self.defined:
-            return
-        where = "outside its allocation" if buffer in self.gone else "but not declared here"
-        self.report(node, f"buffer `{buffer.name}` is used {where}")
-
-    def region(self, region: BufferRegion, node: Any) -> None:
-        self.buffer_use(region.buffer, node)
-        self.report_all(node, region_faults(region))
-        self.expr(node, *bounds(region.region))
-
-    # ------------------------------------------------------------ statements
-
-    def visit(self, s: Any) -> None:
-        if type(s) is BufferStore:
-            self.buffer_use(s.buffer, s)
-        self.report_all(s, faults(s))
-        _VISIT.get(type(s), Checker.statement)(self, s)
-
-    def statement(self, s: Any) -> None:
-        evaluated, defined, inside = parts_of(s)
-        self.expr(s, *evaluated)
-        fresh = [name for name in defined if self.define(name, s)]
-        for x in inside:
-            self.visit(x)
-        self.defined.difference_update(fresh)
-        if type(s) in _ALLOCATING:
-            self.gone.update(defined)
-
-    def loop(self, s: For) -> None:
-        launched = len(self.threads)
-        if s.thread and is_launch_axis(s.thread):
-            self._bound_again(s)
-            self.threads.append(s)
-        self.loops.add(s.loop_var)
-        self.statement(s)
-        del self.threads[launched:]
-
-    def _bound_again(self, s: For) -> None:
-        """A loop nested in another of its thread axis distributes work that is common to all threads of the axis."""
-        for outer in self.threads:
-            if outer.thread != s.thread:
-                continue
-            if uses_var(s.body, outer.loop_var):
-                name = outer.loop_var.name
-                message = f"thread axis {s.thread} is bound inside itself, around a use of the outer loop `{name}`"
-                self.report(s, message, bound=outer)
-            elif not Analyzer().can_prove_equal(outer.extent, s.extent):
-                self.report(s, f"thread axis {s.thread} is bound inside itself with another extent", bound=outer)
-
-    def attr(self, s: AttrStmt) -> None:
-        if not isinstance(s.node, IterVar):
-            self.statement(s)
-            return
-        # one thread variable may be launched again by a nested or a following statement
-        self.expr(s, s.value)
-        var = s.node.var
-        fresh = var not in self.defined
-        self.defined.add(var)
-        self.visit(s.body)
-        if fresh and var not in self.env:
-            self.env.add(var)
-            self.defined.discard(var)
-
-    def buffer_realize(self, s: BufferRealize) -> None:
-        fresh = not shares_memory(s, self.defined)
-        self.defined.update((s.buffer.data, s.buffer))
-        self.expr(s, *[e for r in s.bounds for e in (r.min, r.extent)], s.condition)
-        self.visit(s.body)
-        if fresh:
-            self.defined.discard(s.buffer.data)
-        self.defined.discard(s.buffer)
-        self.gone.add(s.buffer)
-
-    def realize(self, s: BlockRealize) -> None:
-        self.expr(s, *bound_values(s))
-        block, outer = s.block, self.hidden
-        if block.name in self.blocks:
-            self.report(s, f"two blocks are called `{block.name}`; block names are unique in a function")
-        self.blocks.update((block.name,) if block.name else ())
-        if block.iter_vars:  # loops outside a block are only visible through its iterators
-            self.hidden = {**self.hidden, **{v: block.name for v in self.loops if v in self.defined}}
-        fresh = [iv.var for iv in block.iter_vars if self.define(iv.var, s)]
-        allocated = block.alloc_buffers
-        for n, buffer in enumerate(allocated):
-            if buffer in self.defined or buffer in allocated[:n]:
-                self.report(s, f"buffer `{buffer.name}` is allocated twice")
-        self.expr(s, *chain.from_iterable(map(sizes, allocated)))
-        self.defined.update(allocated, [buffer.data for buffer in allocated])
-        for match in block.match_buffers:
-            self.region(match.source, s)
-            self.report_all(s, view_faults(match))
-            self.defined.add(match.buffer)
-            fresh += [p for p in made_by_view(match) if p not in self.defined]
-            self.defined.update(fresh)
-        self.expr(s, *block.reads, *block.writes)
-        for x in (block.init, block.body):
-            if x is not None:
-                self.visit(x)
-        ended = (*allocated, *(m.buffer for m in block.match_buffers))
-        pointers = [buffer.data for buffer in ended]
-        self.defined.difference_update(fresh, ended, pointers)
-        self.gone.update(ended, pointers)
-        self.hidden = outer
+def bounds(region: Iterable[Any]) -> list[Expr]:
+    """The ends of ranges that are no constants."""
+    return [e for r in region for e in (r.min, r.extent) if type(e) is not IntImm]
 
 
-_VISIT: dict[type, Any] = {
-    For: Checker.loop,
-    AttrStmt: Checker.attr,
-    BufferRealize: Checker.buffer_realize,
-    BlockRealize: Checker.realize,
+class Parts(NamedTuple):
+    """What a statement evaluates, what it defines in the statements inside, and these."""
+
+    evaluated: tuple[Any, ...]
+    defined: tuple[Any, ...]
+    inside: tuple[Any, ...]
+
+
+_EVALUATED: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # where not all that is neither defined nor inside is
+    For: lambda s: (s.min, s.extent),
+    AttrStmt: lambda s: (s.value,),
+    DeclBuffer: lambda s: (*s.buffer.sizes, s.buffer.data),
 }
-_ALLOCATING = (Allocate, AllocateConst, DeclBuffer)
-_WHAT: dict[type, str] = {
-    For: "loop variable",
-    BlockRealize: "iterator",
-    **dict.fromkeys((Allocate, AllocateConst), "pointer"),
+
+
+def parts_of(s: Any) -> Parts:
+    """The parts of a statement that is no block."""
+    kind, inside = type(s), sub_statements(s)
+    defined = (s.buffer,) if kind is DeclBuffer else tuple(BINDERS[kind](s) if kind in BINDERS else ())
+    if kind in _EVALUATED:
+        return Parts(_EVALUATED[kind](s), defined, inside)
+    apart = {*defined, *inside}
+    return Parts(tuple(n for n in s.children() if n not in apart and type(n) is not Buffer), defined, inside)
+
+
+def named_in_predicate(s: BlockRealize) -> list[Var]:
+    """The iterators of a block that its predicate uses, which is evaluated outside."""
+    predicate = s.predicate
+    return [] if type(predicate) is IntImm else [i.var for i in s.block.iter_vars if uses_var(predicate, i.var)]
+
+
+def bound_values(s: BlockRealize) -> list[Expr]:
+    """What is evaluated where a block is: its bindings, domains that are no constants, and its predicate."""
+    found = [*s.iter_values]
+    if s.block.iter_vars:
+        found += bounds([iv.dom for iv in s.block.iter_vars if iv.dom is not None])
+    return found if type(s.predicate) is IntImm or named_in_predicate(s) else [*found, s.predicate]
+
+
+# ---------------------------------------------------------------- scopes
+
+
+class Scope(NamedTuple):
+    """``uses``: the variables and buffers that a statement uses and does not define, ``in_blocks`` those that it uses in
+    blocks with iterators, which hide the loops around; ``bound``: what it defines; ``blocks``: the names of its blocks;
+    ``threads``: the axes that its loops launch, with the extent and what the loop uses."""
+
+    uses: Names = _NOTHING
+    in_blocks: Names = _NOTHING
+    bound: Names = _NOTHING
+    blocks: frozenset[str] = _NOTHING
+    threads: tuple[tuple[str, Expr, Names], ...] = ()
+
+    def fits(self, defined: set[Any]) -> bool:
+        """Whether a function is well-formed whose parameters are ``defined`` and whose body has this scope."""
+        left = (self.uses | self.in_blocks) - defined
+        return self.bound.isdisjoint(defined) and all(type(n) is Buffer and n.data in defined for n in left)
+
+
+def scope_of(s: Any) -> Scope | None:
+    """The scope of a statement; None if it breaks a rule, or may: :mod:`tir.analysis.violations` tells."""
+    return _SCOPES.get(type(s), _of_any)(s)
+
+
+def _read(es: Iterable[Any], uses: set[Any], bound: set[Any]) -> bool:
+    """Whether expressions keep the rules; what they use and bind is added."""
+    left = [*es]
+    for e in left:  # which grows
+        kind = type(e)
+        if kind is IntImm or kind is FloatImm:
+            continue
+        if kind is Var:
+            uses.add(e)
+        elif kind is BufferLoad:
+            uses.add(e.buffer)
+            if next(e.buffer.index_faults(e.indices), None):
+                return False
+            left += e.indices
+        elif kind is BufferRegion:
+            uses.add(e.buffer)
+            if next(e.faults(), None):
+                return False
+            left += bounds(e.region)
+        elif isinstance(e, BinaryOp):
+            if e.a.dtype is not e.b.dtype:
+                return False
+            left += (e.a, e.b)
+        elif kind is Let:
+            inner = _around(_of_values((e.body,)), (), (e.var,), frozenset((e.var,)))
+            if inner is None:
+                return False
+            uses |= inner.uses
+            bound |= inner.bound
+            left.append(e.value)
+        elif kind is Reduce:
+            return False
+        elif kind is Call:
+            left += [arg for arg in e.args if isinstance(arg, Node)]
+        elif isinstance(e, Node):
+            left += e.children()
+    return True
+
+
+def _joined(scopes: Iterable[Scope | None]) -> Scope | None:
+    """The scope of statements that follow each other."""
+    found = [*scopes]
+    if len(found) < 2:
+        return found[0] if found else Scope()
+    if None in found:
+        return None
+    uses, in_blocks, bound, blocks, threads = zip(*found)  # type: ignore[misc]
+    names = _NOTHING.union(*blocks)
+    if len(names) != sum(map(len, blocks)):
+        return None
+    union = _NOTHING.union
+    return Scope(union(*uses), union(*in_blocks), union(*bound), names, tuple(chain(*threads)))
+
+
+def _around(
+    inner: Scope | None, es: Collection[Any], defined: Collection[Any] = (), pointers: Names = _NOTHING
+) -> Scope | None:
+    """The scope of a statement that evaluates ``es``, and defines variables and buffers in what has the scope ``inner``,
+    and by its ``pointers`` all buffers of their memory."""
+    if inner is None:
+        return None
+    uses, in_blocks, bound, blocks, threads = inner
+    if defined:
+        own = frozenset(defined)
+        if len(own) != len(defined) or not bound.isdisjoint(own):
+            return None
+        uses, in_blocks, bound = uses - own, in_blocks - own, bound | own
+    if pointers:
+        uses, in_blocks = (
+            frozenset([n for n in names if type(n) is not Buffer or n.data not in pointers])
+            for names in (uses, in_blocks)
+        )
+    if es:
+        used, made = set[Any](), set[Any]()
+        if not _read(es, used, made):
+            return None
+        uses, bound = uses | used, bound | made if made else bound
+    return Scope(uses, in_blocks, bound, blocks, threads)
+
+
+def _of_values(es: Iterable[Any], *used: Buffer) -> Scope | None:
+    uses, bound = {*used}, set[Any]()
+    return Scope(frozenset(uses), _NOTHING, frozenset(bound)) if _read(es, uses, bound) else None
+
+
+def _of_store(s: BufferStore) -> Scope | None:
+    """Of a store, which is read again as often as asked."""
+    return None if next(s.faults(), None) else _of_values((*s.indices, s.value), s.buffer)
+
+
+@once
+def _of_any(s: Any) -> Scope | None:
+    """Of a statement that is neither a store nor a loop, a block or a sequence."""
+    kind = type(s)
+    if kind is BufferRealize or (kind is AttrStmt and isinstance(s.node, IterVar)) or next(s.faults(), None):
+        return None
+    evaluated, defined, inside = parts_of(s)
+    return _around(
+        _joined(map(scope_of, inside)), evaluated, defined, frozenset([n for n in defined if type(n) is Var])
+    )
+
+
+@once
+def _of_loop(s: For) -> Scope | None:
+    """Of a nest of loops, of which those inside have constant bounds."""
+    es = () if type(s.min) is IntImm and type(s.extent) is IntImm else (s.min, s.extent)
+    variables, launched, body = [], [], s
+    while True:
+        var, low, extent = body.loop_var, body.min, body.extent
+        if body.kind not in PLAIN_KINDS or body.thread or not (low.dtype is extent.dtype is var.dtype):
+            if next(body.faults(), None):
+                return None
+            launched += (body,) if is_launch_axis(body.thread) else ()
+        variables.append(var)
+        body = body.body
+        if type(body) is not For or type(body.min) is not IntImm or type(body.extent) is not IntImm:
+            break
+    inner = scope_of(body)
+    if inner is None or not inner.in_blocks.isdisjoint(variables):
+        return None
+    if launched:
+        uses, threads = inner.uses | inner.in_blocks, inner.threads
+        for loop in reversed(launched):  # an axis is launched in itself only where all its threads have work in common
+            for thread, extent, used in threads:
+                if thread == loop.thread and (
+                    loop.loop_var in used or not Analyzer().can_prove_equal(loop.extent, extent)
+                ):
+                    return None
+            threads = (*threads, (loop.thread, loop.extent, uses))
+        inner = inner._replace(threads=threads)
+    return _around(inner, es, tuple(variables))
+
+
+def _of_sequence(s: SeqStmt) -> Scope | None:
+    return None if next(s.faults(), None) else _of_members(s)
+
+
+@once
+def _of_members(s: SeqStmt) -> Scope | None:
+    """Of a sequence, or of a part of a long one."""
+    return _joined(map(_of_members, parts(s)) if is_long(s.stmts) else map(scope_of, s.stmts))
+
+
+@once
+def _of_realize(s: BlockRealize) -> Scope | None:
+    faulty = next(s.faults(), None) or named_in_predicate(s)
+    return None if faulty else _around(_of_block(s.block), bound_values(s))
+
+
+def _of_view(match: MatchBufferRegion, inner: Scope | None) -> Scope | None:
+    """Of a view with what is inside. That defines its strides and its offset unless they are defined already."""
+    made, view = frozenset(match.made()), match.buffer
+    if inner is None or not made.isdisjoint(inner.bound):
+        return None
+    inner = inner._replace(uses=inner.uses - made, in_blocks=inner.in_blocks - made)
+    return _around(inner, (match.source,), (view, view.data), frozenset((view.data,)))
+
+
+@once
+def _of_block(block: Block) -> Scope | None:
+    inner = scope_of(block.body) if block.init is None else _joined(map(scope_of, (block.init, block.body)))
+    if block.reads or block.writes:
+        inner = _around(inner, (*block.reads, *block.writes))
+    for match in reversed(block.match_buffers):
+        inner = None if next(match.faults(), None) else _of_view(match, inner)
+    allocated = block.alloc_buffers
+    if allocated:
+        pointers = frozenset([buffer.data for buffer in allocated])
+        inner = _around(
+            inner, [size for buffer in allocated for size in buffer.sizes], (*allocated, *pointers), pointers
+        )
+    if block.iter_vars:
+        inner = _around(inner, (), tuple([iv.var for iv in block.iter_vars]))
+    if inner is None or block.name in inner.blocks:
+        return None
+    uses, in_blocks, bound, names, threads = inner
+    names = names | {block.name} if block.name else names
+    if block.iter_vars:
+        uses, in_blocks = _NOTHING, uses | in_blocks
+    return Scope(uses, in_blocks, bound, names, threads)
+
+
+_SCOPES: dict[type, Callable[[Any], Scope | None]] = {
+    BufferStore: _of_store,
+    For: _of_loop,
+    SeqStmt: _of_sequence,
+    BlockRealize: _of_realize,
+    Block: _of_block,
 }
