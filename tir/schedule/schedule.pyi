@@ -194,18 +194,7 @@ class Schedule(Views):
     def add_unit_loop(self, block_or_loop: BlockRV | str | LoopRV) -> LoopRV:
         """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
-        Before, and after ``sch.add_unit_loop("B")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                for u in range(1):
-                    with T.block("B"):
-                        vi = T.axis.spatial(4, i)
-                        B[vi] = A[vi] * 2.0
+        Before, and after ``sch.add_unit_loop("B")``: docs/primitives.md.
         """
     def annotate(self, block_or_loop: BlockRV | str | LoopRV, ann_key: str, ann_val: Any) -> None:
         """Add the annotation ``ann_key`` = ``ann_val`` to a block or loop.
@@ -217,18 +206,7 @@ class Schedule(Views):
         existing one gets the new value. Raises ``ScheduleError`` for an annotation that lowering could not implement, for
         ``private``, which ``privatize`` proves, and for a key that is a misspelled one of these and the other known ones.
 
-        Before, and after ``sch.annotate("B", "note", 1)``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    T.block_attr({"note": 1})
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.annotate("B", "note", 1)``: docs/primitives.md.
         """
     def annotate_buffer_access(self, block: BlockRV | str, buffer_index: int | str | Buffer, buf_type: str, gen_new_ranges: Any) -> None:
         """Declare the region of a buffer that ``block`` accesses, where you know it better than it can be inferred.
@@ -236,23 +214,7 @@ class Schedule(Views):
         ``gen_new_ranges(*iterators)`` gives for each axis an index, or a pair (begin, end). It is not checked: if the
         region omits an element that the block accesses, later steps may be wrong.
 
-        Before, and after ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi, vi + 2)])``::
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    T.reads(A[0:9])
-                    T.writes(B[vi])
-                    B[vi] = A[vi] + A[vi + 1]
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    T.reads(A[vi : vi + 2])
-                    T.writes(B[vi])
-                    T.block_attr({"explicit_read_region": [0]})
-                    B[vi] = A[vi] + A[vi + 1]
-
+        Before, and after ``sch.annotate_buffer_access("B", 0, "read", lambda vi: [(vi, vi + 2)])``: docs/primitives.md.
         Raises ``ScheduleError`` when the number of ranges is not the number of axes.
         """
     def auto_inline(self, *blocks: BlockRV | str) -> None:
@@ -260,22 +222,7 @@ class Schedule(Views):
 
         Blocks that cannot be inlined stay as they are; returns nothing.
 
-        Before, and after ``sch.auto_inline()``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0 + 1.0
+        Before, and after ``sch.auto_inline()``: docs/primitives.md.
         """
     def bind(self, loop: LoopRV | str, thread_axis: str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as threads (``threadIdx.x`` …), blocks (``blockIdx.x`` …) or ``vthread``.
@@ -290,17 +237,7 @@ class Schedule(Views):
         axis has another extent in the same kernel, when it is bound twice on one path for other work, or past the target's
         limits. ``unsafe=True`` skips the check of dependences.
 
-        Before, and after ``sch.bind("i", "threadIdx.x")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.thread_binding(4, thread="threadIdx.x"):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.bind("i", "threadIdx.x")``: docs/primitives.md.
         """
     def blockize(self, target: LoopRV | str | BlockRV | str | Sequence[BlockRV | str], preserve_unit_iters: bool = True, *, unsafe: bool = False) -> BlockRV:
         """Turn the loops from ``target`` inwards, and the block in them, into one block.
@@ -309,21 +246,7 @@ class Schedule(Views):
         extent one in the outer block. Adjacent blocks, given as a list, become one block around all of them, without
         iterators of extent one.
 
-        Before, and after ``sch.blockize("ii")``::
-
-            for io, ii in T.grid(4, 8):
-                with T.block("B"):
-                    vi = T.axis.spatial(32, io * 8 + ii)
-                    B[vi] = A[vi] * 2.0
-
-            for io in range(4):
-                with T.block("B_o"):
-                    vi_o = T.axis.spatial(4, io)
-                    for ii in range(8):
-                        with T.block("B"):
-                            vi_i = T.axis.spatial(8, ii)
-                            B[vi_o * 8 + vi_i] = A[vi_o * 8 + vi_i] * 2.0
-
+        Before, and after ``sch.blockize("ii")``: docs/primitives.md.
         Raises ``ScheduleError`` when there is not exactly one block under ``target``, or its bindings cannot be divided
         into an outer and an inner part.
         """
@@ -339,54 +262,14 @@ class Schedule(Views):
         The declared regions bound the accesses from there on; those of ``block`` and the blocks around it that do not hold
         what is accessed are widened. Raises ``ScheduleError`` for a negative threshold, or the root block.
 
-        Before, and after ``sch.cache_index("B", "global")``::
-
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi // 4 + vj // 4, vj // 2]
-
-            index_var_0 = T.alloc_buffer((8, 8), "int32")
-            index_var_1 = T.alloc_buffer((8,), "int32")
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("index_0"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    index_var_0[v0, v1] = v0 // 4 + v1 // 4
-            for ax0 in range(8):
-                with T.block("index_1"):
-                    v0 = T.axis.spatial(8, ax0)
-                    index_var_1[v0] = v0 // 2
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[index_var_0[vi, vj], index_var_1[vj]]
+        Before, and after ``sch.cache_index("B", "global")``: docs/primitives.md.
         """
     def cache_inplace(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> list[BlockRV]:
         """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
         Returns the two copying blocks.
 
-        Before, and after ``sch.cache_inplace("A", 0, "local")``::
-
-            for i in range(8):
-                with T.block("A"):
-                    vi = T.axis.spatial(8, i)
-                    A[vi] = A[vi] + 1.0
-
-            A_local = T.alloc_buffer((8,), "float32", scope="local")
-            for ax0 in range(8):
-                with T.block("A_local"):
-                    v0 = T.axis.spatial(8, ax0)
-                    A_local[v0] = A[v0]
-            for i in range(8):
-                with T.block("A"):
-                    vi = T.axis.spatial(8, i)
-                    A_local[vi] = A_local[vi] + 1.0
-            for ax0 in range(8):
-                with T.block("A_local_1"):
-                    v0 = T.axis.spatial(8, ax0)
-                    A[v0] = A_local[v0]
-
+        Before, and after ``sch.cache_inplace("A", 0, "local")``: docs/primitives.md.
         Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
         """
     def cache_read(self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
@@ -396,23 +279,7 @@ class Schedule(Views):
         scope read the copy, except other blocks that write the buffer, or only ``consumer_blocks``. The copy is placed as early as possible: at the start of the
         scope, or after the block that writes the buffer, in the innermost loop around both.
 
-        Before, and after ``sch.cache_read("B", 0, "local")``::
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = A[vi] * 2.0
-
-            A_local = T.alloc_buffer((8,), "float32", scope="local")
-            for ax0 in range(8):
-                with T.block("A_local"):
-                    v0 = T.axis.spatial(8, ax0)
-                    A_local[v0] = A[v0]
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = A_local[vi] * 2.0
-
+        Before, and after ``sch.cache_read("B", 0, "local")``: docs/primitives.md.
         Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
         """
     def cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, consumer_blocks: list[BlockRV | str] | None = None, *, unsafe: bool = False) -> BlockRV:
@@ -423,23 +290,7 @@ class Schedule(Views):
         loop around it and the readers of the buffer; ``consumer_blocks`` then read the copy too. An in-place update,
         ``B[i] = B[i] + …``, still reads the buffer itself, because it reads nothing that it has written.
 
-        Before, and after ``sch.cache_write("B", 0, "local")``::
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = A[vi] * 2.0
-
-            B_local = T.alloc_buffer((8,), "float32", scope="local")
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B_local[vi] = A[vi] * 2.0
-            for ax0 in range(8):
-                with T.block("B_local"):
-                    v0 = T.axis.spatial(8, ax0)
-                    B[v0] = B_local[v0]
-
+        Before, and after ``sch.cache_write("B", 0, "local")``: docs/primitives.md.
         Raises ``ScheduleError`` when the buffer is not written by ``block``, is also written or read in the init of the block
         around, or is read before it is written.
         """
@@ -450,29 +301,7 @@ class Schedule(Views):
         of ``block`` allow, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one. Loops of the
         block below ``loop`` are called ``ax0``, ``ax1`` …
 
-        Before, and after ``sch.compute_at("H", "B.i")``::
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i, j in T.grid(8, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i in range(8):
-                for ax0 in range(8):
-                    with T.block("H"):
-                        vi, vj = T.axis.remap("SS", [i, ax0])
-                        H[vi, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = H[vi, vj] + 1.0
-
+        Before, and after ``sch.compute_at("H", "B.i")``: docs/primitives.md.
         A block that writes ``shared`` memory computes what all threads around need, not one thread's part: loops bound to
         ``threadIdx`` and ``vthread`` count with all their iterations (for ``warp``, ``threadIdx.x``). Bind its own loops to
         the same axes again to distribute the work over the threads.
@@ -484,23 +313,7 @@ class Schedule(Views):
 
         A block whose buffer nothing reads is removed.
 
-        Before, and after ``sch.compute_inline("H")``::
-
-            H = T.alloc_buffer((8,), "float32")
-            for i in range(8):
-                with T.block("H"):
-                    vi = T.axis.spatial(8, i)
-                    H[vi] = A[vi] * 2.0
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = H[vi] + 1.0
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = A[vi] * 2.0 + 1.0
-
+        Before, and after ``sch.compute_inline("H")``: docs/primitives.md.
         Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
         another writer, or when what the block reads is overwritten before a consumer runs.
         """
@@ -509,29 +322,7 @@ class Schedule(Views):
 
         It is placed just before the statement that contained it, if that is legal, otherwise just after it.
 
-        Before, and after ``sch.compute_root("H")``::
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i in range(8):
-                for ax0 in range(8):
-                    with T.block("H"):
-                        vi, vj = T.axis.remap("SS", [i, ax0])
-                        H[vi, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [ax0, ax1])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
+        Before, and after ``sch.compute_root("H")``: docs/primitives.md.
         Raises ``ScheduleError`` when the block shares no loop, or needs what is computed in the loops that it leaves.
         """
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
@@ -546,45 +337,14 @@ class Schedule(Views):
         one element, or when something else under ``loop`` uses the buffer and could tell: it may where the element alone says
         whether it is padding. ``unsafe=True`` skips the last two.
 
-        Before, and after ``sch.decompose_padding("B", "i")``::
-
-            for i in range(20):
-                with T.block("B"):
-                    vi = T.axis.spatial(20, i)
-                    B[vi] = T.if_then_else(2 <= vi and vi < 18, A[vi - 2], 0.0)
-
-            for i in range(20):
-                with T.block("B_pad_const"):
-                    vi = T.axis.spatial(20, i)
-                    B[vi] = 0.0
-            for i in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi + 2] = A[vi]
+        Before, and after ``sch.decompose_padding("B", "i")``: docs/primitives.md.
         """
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV | str, *, unsafe: bool = False) -> BlockRV:
         """Decompose a reduction into its init, a block ``C_init`` just before ``loop``, and its update, ``C_update``.
 
         Returns the handle of the init block; the old handle then refers to the update.
 
-        Before, and after ``sch.decompose_reduction("C", "k")``::
-
-            for i, k in T.grid(8, 8):
-                with T.block("C"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    with T.init():
-                        C[vi] = 0.0
-                    C[vi] = C[vi] + A[vi, vk]
-
-            for i in range(8):
-                with T.block("C_init"):
-                    vi = T.axis.spatial(8, i)
-                    C[vi] = T.float32(0)
-                for k in range(8):
-                    with T.block("C_update"):
-                        vi, vk = T.axis.remap("SR", [i, k])
-                        C[vi] = C[vi] + A[vi, vk]
-
+        Before, and after ``sch.decompose_reduction("C", "k")``: docs/primitives.md.
         If a reduction loop is outside ``loop``, the init is guarded to run only in its first iteration. An empty reduction
         of symbolic size leaves its result unchanged; decomposed, it stores the value of the init.
 
@@ -602,23 +362,7 @@ class Schedule(Views):
 
         Returns the blocks of all steps but the last, named ``…_2``, ``…_4`` …, which the block itself is from now on.
 
-        Before, and after ``sch.double_scan("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.opaque(4, i)
-                    B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
-
-            B_2 = T.alloc_buffer((4,), "float32")
-            for i in range(4):
-                with T.block("B_2"):
-                    vi = T.axis.spatial(4, i)
-                    B_2[vi] = T.if_then_else(vi >= 1, A[vi - 1], T.float32(0)) + A[vi]
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = T.if_then_else(vi >= 2, B_2[vi - 2], T.float32(0)) + B_2[vi]
-
+        Before, and after ``sch.double_scan("i")``: docs/primitives.md.
         Raises ``ScheduleError`` when the block does not scan, when ``loop`` is not the iterator, of a constant length of 2 or more, or when
         the loops run anything else.
         """
@@ -645,29 +389,7 @@ class Schedule(Views):
 
         Returns the block that scans the parts, named ``…_part``; the old handle refers to the block that makes the results.
 
-        Before, and after ``sch.factor_scan("i_1")``::
-
-            for i_0, i_1 in T.grid(4, 8):
-                with T.block("B"):
-                    vi = T.axis.opaque(32, i_0 * 8 + i_1)
-                    B[vi] = T.if_then_else(vi == 0, A[vi], B[vi - 1] + A[vi])
-
-            B_part = T.alloc_buffer((4, 8), "float32")
-            for i_0, i_1 in T.grid(4, 8):
-                with T.block("B_part"):
-                    vi_0 = T.axis.spatial(4, i_0)
-                    vi_1 = T.axis.opaque(8, i_1)
-                    B_part[vi_0, vi_1] = T.if_then_else(
-                        vi_1 == 0, A[vi_0 * 8 + vi_1], B_part[vi_0, vi_1 - 1] + A[vi_0 * 8 + vi_1]
-                    )
-            for i_0, i_1 in T.grid(4, 8):
-                with T.block("B"):
-                    vi_0 = T.axis.opaque(4, i_0)
-                    vi_1 = T.axis.spatial(8, i_1)
-                    B[vi_0 * 8 + vi_1] = T.if_then_else(
-                        vi_0 == 0, B_part[vi_0, vi_1], B[vi_0 * 8 - 1] + B_part[vi_0, vi_1]
-                    )
-
+        Before, and after ``sch.factor_scan("i_1")``: docs/primitives.md.
         Raises ``ScheduleError`` when the block does not scan, when ``loop`` and a loop around it are not the iterator's, in its
         order, or when the loops run anything else.
         """
@@ -680,24 +402,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the body is a single statement, or when an earlier part in a later iteration writes
         what a later part accesses (with the two instances). ``unsafe=True`` skips the last check.
 
-        Before, and after ``sch.fission("i")``::
-
-            for i in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i)
-                    B[vi] = A[vi] * 2.0
-                with T.block("C"):
-                    vi = T.axis.spatial(16, i)
-                    C[vi] = B[vi] + 1.0
-
-            for i_0 in range(16):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i_0)
-                    B[vi] = A[vi] * 2.0
-            for i_1 in range(16):
-                with T.block("C"):
-                    vi = T.axis.spatial(16, i_1)
-                    C[vi] = B[vi] + 1.0
+        Before, and after ``sch.fission("i")``: docs/primitives.md.
         """
     def fuse(self, *loops: LoopRV | str, preserve_unit_iters: bool = True, name: str | None = None) -> LoopRV:
         """Fuse perfectly nested loops, outermost first, into one loop over their product.
@@ -706,18 +411,7 @@ class Schedule(Views):
         its kind and annotations; a ``private`` clause of the innermost loop stays. Raises ``ScheduleError`` when there are statements between the loops, when the range of
         one depends on another, or when one of several is bound, annotated, or of another kind than the others.
 
-        Before, and after ``sch.fuse("i", "j")``::
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i_j_fused in range(32):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i_j_fused // 8)
-                    vj = T.axis.spatial(8, i_j_fused % 8)
-                    B[vi, vj] = A[vi, vj] * 2.0
+        Before, and after ``sch.fuse("i", "j")``: docs/primitives.md.
         """
     def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str, *, unsafe: bool = False) -> None:
         """Fuse ``epilogue_block``, which consumes the result of ``reduction_block``, into it; the epilogue block is
@@ -727,27 +421,7 @@ class Schedule(Views):
         intermediate buffer is removed. Any other epilogue (``relu``, a cast, a clip) runs in the last step of the
         reduction, which preserves its meaning; the intermediate buffer stays.
 
-        Before, and after ``sch.fuse_reduction_epilogue("S", "B")``::
-
-            S = T.alloc_buffer((8,), "float32")
-            for i, k in T.grid(8, 4):
-                with T.block("S"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    with T.init():
-                        S[vi] = 0.0
-                    S[vi] = S[vi] + A[vi, vk]
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = S[vi] + C[vi]
-
-            for i, k in T.grid(8, 4):
-                with T.block("S"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    with T.init():
-                        B[vi] = C[vi]
-                    B[vi] = B[vi] + A[vi, vk]
-
+        Before, and after ``sch.fuse_reduction_epilogue("S", "B")``: docs/primitives.md.
         Raises ``ScheduleError`` when the first block is not a reduction, when its result has other readers, when the
         epilogue does not read each result once, or when what it reads or writes is accessed or changed in between.
         """
@@ -761,20 +435,7 @@ class Schedule(Views):
 
         Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
-        Before, and after ``sch.hoist("B", "j")``::
-
-            for i, j in T.grid(16, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.where(i < n)
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i in range(16):
-                if i < n:
-                    for j in range(8):
-                        with T.block("B"):
-                            vi, vj = T.axis.remap("SS", [i, j])
-                            B[vi, vj] = A[vi, vj] * 2.0
+        Before, and after ``sch.hoist("B", "j")``: docs/primitives.md.
         """
     def loop_partition(self, loop: LoopRV | str, factors: Sequence[int | Expr | None], preserve_unit_iters: bool = True) -> list[LoopRV]:
         """Partition a loop into consecutive loops of the lengths ``factors``; one may be None and takes the remainder.
@@ -782,25 +443,7 @@ class Schedule(Views):
         Without a None, the remainder becomes one more loop. The first piece keeps the names of its blocks, the others get
         ``_1``, ``_2`` …. Returns the loops, in order. Raises ``ScheduleError`` when the lengths exceed the loop's extent.
 
-        Before, and after ``sch.loop_partition("i", [2, 64])``::
-
-            for i in range(128):
-                with T.block("B"):
-                    vi = T.axis.spatial(128, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i_0 in range(2):
-                with T.block("B"):
-                    vi = T.axis.spatial(128, i_0)
-                    B[vi] = A[vi] * 2.0
-            for i_1 in range(2, 66):
-                with T.block("B_1"):
-                    vi = T.axis.spatial(128, i_1)
-                    B[vi] = A[vi] * 2.0
-            for i_2 in range(66, 128):
-                with T.block("B_2"):
-                    vi = T.axis.spatial(128, i_2)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.loop_partition("i", [2, 64])``: docs/primitives.md.
         """
     def merge(self, *loops: LoopRV | str, unsafe: bool = False) -> LoopRV:
         """Fuse adjacent loop nests of equal ranges (loop fusion): each iteration runs the first's body, then the next's.
@@ -809,24 +452,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the nests are not adjacent, are of different depth or range, or when an iteration
         of a later nest depends on a later iteration of an earlier one. ``unsafe=True`` skips the last check.
 
-        Before, and after ``sch.merge("i", "j")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-            for j in range(4):
-                with T.block("C"):
-                    vi = T.axis.spatial(4, j)
-                    C[vi] = B[vi] + 1.0
-
-            for i_j_m in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i_j_m)
-                    B[vi] = A[vi] * 2.0
-                with T.block("C"):
-                    vi = T.axis.spatial(4, i_j_m)
-                    C[vi] = B[vi] + 1.0
+        Before, and after ``sch.merge("i", "j")``: docs/primitives.md.
         """
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
         """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
@@ -840,36 +466,7 @@ class Schedule(Views):
         another loop, an index is composite, the block might read out of bounds or divide by zero past a domain, or a padded
         element would change the result of a reduction.
 
-        Before, and after ``sch.pad_einsum("C", [4, 1, 8])``::
-
-            for i, j, k in T.grid(6, 8, 6):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C[vi, vj] = 0.0
-                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-
-            A_pad = T.alloc_buffer((8, 8), "float32")
-            B_pad = T.alloc_buffer((8, 8), "float32")
-            C_pad = T.alloc_buffer((8, 8), "float32")
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("A_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    A_pad[v0, v1] = T.if_then_else(v0 < 6 and v1 < 6, A[v0, v1], T.float32(0))
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("B_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    B_pad[v0, v1] = T.if_then_else(v0 < 6, B[v0, v1], T.float32(0))
-            for i, j, k in T.grid(8, 8, 8):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C_pad[vi, vj] = T.float32(0)
-                    C_pad[vi, vj] = C_pad[vi, vj] + A_pad[vi, vk] * B_pad[vk, vj]
-            for ax0, ax1 in T.grid(6, 8):
-                with T.block("C_pad"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    C[v0, v1] = C_pad[v0, v1]
+        Before, and after ``sch.pad_einsum("C", [4, 1, 8])``: docs/primitives.md.
         """
     def parallel(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop on several cores in parallel.
@@ -877,17 +474,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
         skips that check.
 
-        Before, and after ``sch.parallel("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.parallel(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.parallel("i")``: docs/primitives.md.
         """
     def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> None:
         """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
@@ -899,22 +486,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
         memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
 
-        Before, and after ``sch.prefetch("i", "C", "A", 2)``::
-
-            for i, j in T.grid(8, 32):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj] * 2.0
-
-            for i in range(8):
-                with T.block("A_prefetch"):
-                    v0 = T.axis.opaque(8, i)
-                    for ax1 in range(2):
-                        T.evaluate(T.prefetch(T.address_of(A[v0 + 2, ax1 * 16]), 0, 3, 1))
-                for j in range(32):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C[vi, vj] = A[vi, vj] * 2.0
+        Before, and after ``sch.prefetch("i", "C", "A", 2)``: docs/primitives.md.
         """
     def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> None:
         """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.
@@ -928,25 +500,7 @@ class Schedule(Views):
         shown; when the buffer is used outside of the loop; and for a loop bound to threads, whose own memory is told by its
         scope. ``unsafe=True`` skips the proof.
 
-        Before, and after ``sch.privatize("i", "T1")``::
-
-            T1 = T.alloc_buffer((1,), "float32")
-            for i in range(8):
-                with T.block("T1"):
-                    vi = T.axis.spatial(8, i)
-                    T1[0] = A[vi] * 2.0
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = T1[0] + 1.0
-
-            T1 = T.alloc_buffer((1,), "float32")
-            for i in T.serial(8, private=[T1]):
-                with T.block("T1"):
-                    vi = T.axis.spatial(8, i)
-                    T1[0] = A[vi] * 2.0
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = T1[0] + 1.0
+        Before, and after ``sch.privatize("i", "T1")``: docs/primitives.md.
         """
     def read_at(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False) -> BlockRV:
         """Copy what an iteration of ``loop`` reads of a buffer to ``storage_scope``, by one block, and read the copy.
@@ -958,24 +512,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, or an element is written between the copy and a read
         of it (with the two instances). ``unsafe=True`` skips the last check.
 
-        Before, and after ``sch.read_at("i", "C", "A", "shared")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj] + A[vi + 1, vj]
-
-            A_shared = T.alloc_buffer((9, 16), "float32", scope="shared")
-            for i in range(8):
-                with T.block("A_shared"):
-                    v0 = T.axis.spatial(8, i)
-                    T.block_attr({"auto_copy": True})
-                    for ax0, ax1 in T.grid(2, 16):
-                        A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
-                for j in range(16):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C[vi, vj] = A_shared[vi, vj] + A_shared[vi + 1, vj]
+        Before, and after ``sch.read_at("i", "C", "A", "shared")``: docs/primitives.md.
         """
     def reindex(self, block: BlockRV | str, buffer: Any, *, unsafe: bool = False) -> BlockRV:
         """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
@@ -985,23 +522,7 @@ class Schedule(Views):
         simplifies, but an index that would become a constant is kept as it is written (``vi`` of one value, or
         ``vi // 4`` of four). It is named ``<buffer>_reindex``.
 
-        Before, and after ``sch.reindex("C", ("read", 0))``::
-
-            for i, j in T.grid(8, 8):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vj, vi] * 2.0
-
-            A_reindex = T.alloc_buffer((8, 8), "float32")
-            for ax0, ax1 in T.grid(8, 8):
-                with T.block("A_reindex"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    A_reindex[v0, v1] = A[v1, v0]
-            for i, j in T.grid(8, 8):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A_reindex[vi, vj] * 2.0
-
+        Before, and after ``sch.reindex("C", ("read", 0))``: docs/primitives.md.
         Raises ``ScheduleError`` when ``block`` accesses the buffer at more than one element per instance, or when the
         buffer is written between the copy and ``block``.
         """
@@ -1010,23 +531,7 @@ class Schedule(Views):
 
         Returns the block that copies.
 
-        Before, and after ``sch.reindex_cache_read("B", 0, "shared", lambda i, j: (j, i))``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            A_shared = T.alloc_buffer((4, 8), "float32", scope="shared")
-            for ax0, ax1 in T.grid(8, 4):
-                with T.block("A_shared"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    A_shared[v1, v0] = A[v0, v1]
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A_shared[vj, vi] * 2.0
-
+        Before, and after ``sch.reindex_cache_read("B", 0, "shared", lambda i, j: (j, i))``: docs/primitives.md.
         Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
     def reindex_cache_write(self, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str, index_map: Any, *, unsafe: bool = False) -> BlockRV:
@@ -1034,23 +539,7 @@ class Schedule(Views):
 
         Returns the block that copies back.
 
-        Before, and after ``sch.reindex_cache_write("B", 0, "local", lambda i, j: (j, i))``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            B_local = T.alloc_buffer((4, 8), "float32", scope="local")
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B_local[vj, vi] = A[vi, vj] * 2.0
-            for ax0, ax1 in T.grid(8, 4):
-                with T.block("B_local"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    B[v0, v1] = B_local[v1, v0]
-
+        Before, and after ``sch.reindex_cache_write("B", 0, "local", lambda i, j: (j, i))``: docs/primitives.md.
         Raises ``ScheduleError`` as ``reindex`` does, and when the map is not injective.
         """
     def reorder(self, *loops: LoopRV | str, unsafe: bool = False) -> None:
@@ -1060,35 +549,14 @@ class Schedule(Views):
         would move inside it, or when a dependence would be reversed (with the two instances). ``unsafe=True`` skips the
         dependence check.
 
-        Before, and after ``sch.reorder("j", "i")``::
-
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for j, i in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
+        Before, and after ``sch.reorder("j", "i")``: docs/primitives.md.
         """
     def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
         """Permute the iterators of a block; ``new_order[n]`` is the old position of the new ``n``-th iterator.
 
         The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
 
-        Before, and after ``sch.reorder_block_iter_var("B", [1, 0])``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vj, vi = T.axis.remap("SS", [j, i])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
+        Before, and after ``sch.reorder_block_iter_var("B", [1, 0])``: docs/primitives.md.
         Raises ``ScheduleError`` when ``new_order`` is not a permutation of the iterators.
         """
     def reverse_compute_at(self, block: BlockRV | str, loop: LoopRV | str, preserve_unit_loops: bool = False, index: int = -1, *, unsafe: bool = False) -> None:
@@ -1097,51 +565,13 @@ class Schedule(Views):
         ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
         last producer, otherwise the position itself. ``preserve_unit_loops`` keeps loops of extent one.
 
-        Before, and after ``sch.reverse_compute_at("B", "H.i")``::
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i, j in T.grid(8, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i in range(8):
-                for j in range(8):
-                    with T.block("H"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        H[vi, vj] = A[vi, vj] * 2.0
-                for ax0 in range(8):
-                    with T.block("B"):
-                        vi, vj = T.axis.remap("SS", [i, ax0])
-                        B[vi, vj] = H[vi, vj] + 1.0
-
+        Before, and after ``sch.reverse_compute_at("B", "H.i")``: docs/primitives.md.
         Raises ``ScheduleError`` when no producer is under ``loop``, or the move would read an element not yet written.
         """
     def reverse_compute_inline(self, block: BlockRV | str, *, unsafe: bool = False) -> None:
         """Inline ``block``, an elementwise consumer, into its only producer; removes the block and the intermediate buffer.
 
-        Before, and after ``sch.reverse_compute_inline("B")``::
-
-            H = T.alloc_buffer((8,), "float32")
-            for i in range(8):
-                with T.block("H"):
-                    vi = T.axis.spatial(8, i)
-                    H[vi] = A[vi] * 2.0
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = H[vi] + 1.0
-
-            for i in range(8):
-                with T.block("H"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = A[vi] * 2.0 + 1.0
-
+        Before, and after ``sch.reverse_compute_inline("B")``: docs/primitives.md.
         Of several producers the last is used. A producer whose domain exceeds the consumer's gets the consumer's bounds as
         its predicate. Inlining into a reduction is ``fuse_reduction_epilogue``. Raises ``ScheduleError`` when the producer
         has other consumers, or when the consumer does not read each element once or runs where the producer does not.
@@ -1152,29 +582,7 @@ class Schedule(Views):
         The partial results are in a new buffer with the loop's extent as axis ``factor_axis`` (negative counts from the
         end). Returns the block that computes them, named ``…_rf``; the old handle refers to the block that combines them.
 
-        Before, and after ``sch.rfactor("k", 0)``::
-
-            for i, k in T.grid(4, 8):
-                with T.block("C"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    with T.init():
-                        C[vi] = 0.0
-                    C[vi] = C[vi] + A[vi, vk]
-
-            C_rf = T.alloc_buffer((8, 4), "float32")
-            for i, k in T.grid(4, 8):
-                with T.block("C_rf"):
-                    vk, vi = T.axis.remap("SS", [k, i])
-                    with T.init():
-                        C_rf[vk, vi] = T.float32(0)
-                    C_rf[vk, vi] = C_rf[vk, vi] + A[vi, vk]
-            for i, k in T.grid(4, 8):
-                with T.block("C"):
-                    vk, vi = T.axis.remap("RS", [k, i])
-                    with T.init():
-                        C[vi] = T.float32(0)
-                    C[vi] = C[vi] + C_rf[vk, vi]
-
+        Before, and after ``sch.rfactor("k", 0)``: docs/primitives.md.
         A block that reduces several values at once, as an arg-max does, gets one buffer of partial results for each.
         Partial results start from the block's own init if the combiner is idempotent (``x op x`` is ``x``), otherwise from
         the combiner's identity.
@@ -1198,33 +606,7 @@ class Schedule(Views):
         when the loop is not serial, or when an element would be overwritten before it is read (with the instances).
         ``unsafe=True`` skips the last check.
 
-        Before, and after ``sch.rolling_buffer("B", 0)``::
-
-            B = T.alloc_buffer((10, 8), "float32")
-            for i in range(8):
-                for ax0, ax1 in T.grid(3, 8):
-                    with T.block("B"):
-                        vi = T.axis.spatial(10, i + ax0)
-                        vj = T.axis.spatial(8, ax1)
-                        B[vi, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
-
-            B = T.alloc_buffer((3, 8), "float32")
-            for i in range(8):
-                for ax0, ax1 in T.grid(3, 8):
-                    with T.block("B"):
-                        vi = T.axis.opaque(10, i + ax0)
-                        vj = T.axis.spatial(8, ax1)
-                        T.where(i < 1 or ax0 >= 2)
-                        B[vi % 3, vj] = A[vi, vj] * 2.0
-                for j in range(8):
-                    with T.block("C"):
-                        vi = T.axis.opaque(8, i)
-                        vj = T.axis.spatial(8, j)
-                        C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
+        Before, and after ``sch.rolling_buffer("B", 0)``: docs/primitives.md.
         """
     def sample_categorical(self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None) -> Any:
         """Draw one of ``candidates`` with probabilities ``probs``; the trace records its index as ``decision``.
@@ -1318,19 +700,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the loop is not serial or has anything else in it, when the block has a ``T.init()`` or a predicate, when no such equality
         decides its term, or ``at`` changes with loops inside, with what the block writes, or might be read out of bounds. A sum of floating-point numbers that is -0.0 stays so.
 
-        Before, and after ``sch.select_iteration("b")``::
-
-            for k, b in T.grid(32, 8):
-                with T.block("C"):
-                    vk, vb = T.axis.remap("RS", [k, b])
-                    C[vb] = C[vb] + T.if_then_else(at[vk] == vb, A[vk], T.float32(0))
-
-            for k in range(32):
-                if 0 <= at[k] and at[k] < 8:
-                    with T.block("C"):
-                        vk = T.axis.reduce(32, k)
-                        vb = T.axis.spatial(8, at[k])
-                        C[vb] = C[vb] + A[vk]
+        Before, and after ``sch.select_iteration("b")``: docs/primitives.md.
         """
     def set_axis_separator(self, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]) -> None:
         """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
@@ -1338,53 +708,12 @@ class Schedule(Views):
         ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
         increase within the rank, and for a buffer that declares its strides.
 
-        Before, and after ``sch.set_axis_separator("H", "H", [1])``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float32", axis_separators=[1])
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
+        Before, and after ``sch.set_axis_separator("H", "H", [1])``: docs/primitives.md.
         """
     def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
         """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
-        Before, and after ``sch.set_scope("H", 0, "shared")``::
-
-            H = T.alloc_buffer((8,), "float32")
-            for i in range(8):
-                with T.block("H"):
-                    vi = T.axis.spatial(8, i)
-                    H[vi] = A[vi] * 2.0
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = H[vi] + 1.0
-
-            H = T.alloc_buffer((8,), "float32", scope="shared")
-            for i in range(8):
-                with T.block("H"):
-                    vi = T.axis.spatial(8, i)
-                    H[vi] = A[vi] * 2.0
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    B[vi] = H[vi] + 1.0
-
+        Before, and after ``sch.set_scope("H", 0, "shared")``: docs/primitives.md.
         Raises ``ScheduleError`` for a parameter buffer, or a scope that does not exist.
         """
     def share_window(self, loop: LoopRV | str) -> list[BlockRV]:
@@ -1399,25 +728,7 @@ class Schedule(Views):
         Returns the blocks that compute partial results, named ``…_2``, ``…_4`` …; the old handle refers to the block that
         makes results of them, which is no reduction any more.
 
-        Before, and after ``sch.share_window("k")``::
-
-            for i, k in T.grid(8, 3):
-                with T.block("C"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    with T.init():
-                        C[vi] = 0.0
-                    C[vi] = C[vi] + A[vi + vk]
-
-            C_2 = T.alloc_buffer((9,), "float32")
-            for ax0 in range(9):
-                with T.block("C_2"):
-                    v0 = T.axis.spatial(9, ax0)
-                    C_2[v0] = A[v0] + A[v0 + 1]
-            for i in range(8):
-                with T.block("C"):
-                    vi = T.axis.spatial(8, i)
-                    C[vi] = C_2[vi] + A[vi + 2]
-
+        Before, and after ``sch.share_window("k")``: docs/primitives.md.
         Raises ``ScheduleError`` when the block is not one whole reduction over ``loop`` alone, when windows are no slides
         of one another, or when the loops run anything else.
         """
@@ -1432,38 +743,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the block is not alone in loops bound to its iterators, is no sum from 0 of products of integers with one
         factor ``T.cast(A[…], …)`` of that operand, or stores its results elsewhere than at its iterators, or constants.
 
-        Before, and after ``sch.shift_operand("C", "B")``::
-
-            for i, j, k in T.grid(4, 8, 16):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C[vi, vj] = 0
-                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32")
-
-            B_shifted = T.alloc_buffer((16, 8), "uint8")
-            C_terms = T.alloc_buffer((4,), "int32")
-            C_shifted = T.alloc_buffer((4, 8), "int32")
-            for ax0, ax1 in T.grid(16, 8):
-                with T.block("B_shifted"):
-                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
-                    B_shifted[v0, v1] = T.Cast("uint8", T.Cast("int32", B[v0, v1]) + 128)
-            for ax0, ax1 in T.grid(4, 16):
-                with T.block("C_terms"):
-                    vi, vk = T.axis.remap("SR", [ax0, ax1])
-                    with T.init():
-                        C_terms[vi] = 0
-                    C_terms[vi] = C_terms[vi] + T.Cast("int32", A[vi, vk])
-            for i, j, k in T.grid(4, 8, 16):
-                with T.block("C"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        C_shifted[vi, vj] = 0
-                    C_shifted[vi, vj] = C_shifted[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B_shifted[vk, vj])
-            for ax0, ax1 in T.grid(4, 8):
-                with T.block("C_shifted"):
-                    vi, vj = T.axis.remap("SS", [ax0, ax1])
-                    C[vi, vj] = C_shifted[vi, vj] - C_terms[vi] * 128
+        Before, and after ``sch.shift_operand("C", "B")``: docs/primitives.md.
         """
     def skew(self, outer: LoopRV | str, inner: LoopRV | str, factor: int = 1) -> LoopRV:
         """Skew ``inner`` by ``factor`` for each iteration of ``outer``: its new variable is ``inner + factor * outer``.
@@ -1472,19 +752,7 @@ class Schedule(Views):
         a stencil over time then runs in wavefronts. The order of iterations does not change, so skew is always legal.
         Returns the new loop.
 
-        Before, and after ``sch.skew("t", "i", 1)``::
-
-            for t, i in T.grid(4, 16):
-                with T.block("A"):
-                    vt, vi = T.axis.remap("SS", [t, i])
-                    A[vt + 1, vi] = A[vt, vi] * 2.0
-
-            for t, i_s in T.grid(4, 19):
-                with T.block("A"):
-                    vt = T.axis.spatial(4, t)
-                    vi = T.axis.spatial(16, i_s - t)
-                    T.where(t <= i_s and i_s < t + 16)
-                    A[vt + 1, vi] = A[vt, vi] * 2.0
+        Before, and after ``sch.skew("t", "i", 1)``: docs/primitives.md.
         """
     def split(self, loop: LoopRV | str, factors: Sequence[int | Expr | None] | None = None, preserve_unit_iters: bool = True, disable_predication: bool = False, *, factor: int | Expr | None = None, nparts: int | Expr | None = None, names: Sequence[str] | None = None, tail: str = 'guard') -> list[LoopRV]:
         """Split a loop into a nest of loops whose extents are ``factors``, outermost first.
@@ -1499,18 +767,7 @@ class Schedule(Views):
         Returns the new loops, outermost first (with ``"cut"``: those of the main part). Raises ``ScheduleError`` for a loop
         that is bound, annotated or not serial, and for factors that lose iterations.
 
-        Before, and after ``sch.split("i", [None, 32])``::
-
-            for i in range(100):
-                with T.block("B"):
-                    vi = T.axis.spatial(100, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i_0, i_1 in T.grid(4, 32):
-                with T.block("B"):
-                    vi = T.axis.spatial(100, i_0 * 32 + i_1)
-                    T.where(i_0 * 32 + i_1 < 100)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.split("i", [None, 32])``: docs/primitives.md.
         """
     def stage(self, block: BlockRV | str, buffer: int | str | Buffer, loop: LoopRV | str, storage_scope: str = 'local', *, unsafe: bool = False) -> BlockRV:
         """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
@@ -1523,23 +780,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, and as those four do; ``unsafe=True`` is passed to
         them.
 
-        Before, and after ``sch.stage("B", "A", "i", "local")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            A_local = T.alloc_buffer((8, 16), "float32", scope="local")
-            for i in range(8):
-                for ax0 in range(16):
-                    with T.block("A_local"):
-                        v0, v1 = T.axis.remap("SS", [i, ax0])
-                        A_local[v0, v1] = A[v0, v1]
-                for j in range(16):
-                    with T.block("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = A_local[vi, vj] * 2.0
+        Before, and after ``sch.stage("B", "A", "i", "local")``: docs/primitives.md.
         """
     def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
         """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
@@ -1548,28 +789,7 @@ class Schedule(Views):
         for an axis the buffer does not have, or a factor that is not positive. The annotation takes effect when the buffer
         gets its final shape: rows of 8 elements, as here, then begin 9 elements apart.
 
-        Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.block_attr({"buffer_dim_align": [[0, 0, 8, 1]]})
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
+        Before, and after ``sch.storage_align("H", 0, 0, 8, 1)``: docs/primitives.md.
         """
     def storage_swizzle(self, block: BlockRV | str, buffer_index: int) -> None:
         """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
@@ -1579,21 +799,7 @@ class Schedule(Views):
         kernel's become ``j ^ i % 8 * p`` with pieces of p elements. The rows of the allocated buffer must have 2, 4 or a
         multiple of 8 pieces, and their number must be a multiple of 8.
 
-        Before, and after ``sch.storage_swizzle("H", 0)``::
-
-            H = T.alloc_buffer((8, 32), "float32", scope="shared")
-            for i, j in T.grid(8, 32):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-
-            H = T.alloc_buffer((8, 32), "float32", scope="shared")
-            for i, j in T.grid(8, 32):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    T.block_attr({"buffer_swizzle": [0]})
-                    H[vi, vj] = A[vi, vj] * 2.0
-
+        Before, and after ``sch.storage_swizzle("H", 0)``: docs/primitives.md.
         Raises ``ScheduleError`` for a buffer that is not in shared memory, has one axis, or has ``storage_align``.
         """
     def tensorize(self, block_or_loop: LoopRV | str | BlockRV, tensor_intrin: Any, preserve_unit_iters: bool = True) -> None:
@@ -1605,20 +811,7 @@ class Schedule(Views):
 
         Raises ``ScheduleError`` when it does not, and for a name that is not registered.
 
-        Before, and after ``sch.tensorize("j", "zero_4")``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = 0.0
-
-            for i in range(8):
-                with T.block("B_o"):
-                    vi_o = T.axis.spatial(8, i)
-                    vj_o = T.axis.spatial(1, 0)
-                    Y_offset = T.int32()
-                    Y = T.match_buffer(B[vi_o, 0:4], (4,), "float32", elem_offset=Y_offset, offset_factor=1)
-                    Y[0:4] = T.Broadcast(T.float32(0), 4)
+        Before, and after ``sch.tensorize("j", "zero_4")``: docs/primitives.md.
         """
     def tile(self, where: list[LoopRV | str] | BlockRV | str, factors: Sequence[int | Expr | None | Sequence[int | Expr | None]], *, tail: str = 'guard', unsafe: bool = False) -> list[LoopRV]:
         """Split several loops and move their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
@@ -1627,18 +820,7 @@ class Schedule(Views):
         A factor is a tile size, or a list of sizes for several levels. ``tail`` is as for ``split``. Returns the loops,
         outermost first. Raises ``ScheduleError`` as ``split`` and ``reorder`` do; ``unsafe=True`` is passed to ``reorder``.
 
-        Before, and after ``sch.tile(["i", "j"], [4, 8])``::
-
-            for i, j in T.grid(16, 16):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for i_0, j_0, i_1, j_1 in T.grid(4, 2, 4, 8):
-                with T.block("B"):
-                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
-                    vj = T.axis.spatial(16, j_0 * 8 + j_1)
-                    B[vi, vj] = A[vi, vj] * 2.0
+        Before, and after ``sch.tile(["i", "j"], [4, 8])``: docs/primitives.md.
         """
     def transform_block_layout(self, block: BlockRV | str, index_map: Any, *, unsafe: bool = False) -> None:
         """Give a block the iterators ``index_map(*iterators)``, with one loop for each.
@@ -1646,18 +828,7 @@ class Schedule(Views):
         The map must be a bijection onto a box; an index of spatial iterators is spatial, of reduction iterators a
         reduction.
 
-        Before, and after ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``::
-
-            for i, j in T.grid(8, 4):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = A[vi, vj] * 2.0
-
-            for ax0 in range(32):
-                with T.block("B"):
-                    v0 = T.axis.spatial(32, ax0)
-                    B[v0 // 4, v0 % 4] = A[v0 // 4, v0 % 4] * 2.0
-
+        Before, and after ``sch.transform_block_layout("B", lambda i, j: (i * 4 + j,))``: docs/primitives.md.
         Raises ``ScheduleError`` when the map is not a bijection onto a box or mixes spatial and reduction iterators, when
         the loops around contain other statements or do not run the block once for each value of its iterators, or when the
         new order of iterations would violate a dependence.
@@ -1673,28 +844,7 @@ class Schedule(Views):
         of the new indices) a block after the last writer stores it there; for a buffer that nothing writes, the caller must
         have stored it, and an assumption is added that says so.
 
-        Before, and after ``sch.transform_layout("H", ("write", 0), lambda i, j: (i // 4, j, i % 4))``::
-
-            H = T.alloc_buffer((8, 8), "float32")
-            for i, j in T.grid(8, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((2, 8, 4), "float32")
-            for i, j in T.grid(8, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi // 4, vj, vi % 4] = A[vi, vj] * 2.0
-            for i, j in T.grid(8, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi // 4, vj, vi % 4] + 1.0
-
+        Before, and after ``sch.transform_layout("H", ("write", 0), lambda i, j: (i // 4, j, i % 4))``: docs/primitives.md.
         Raises ``ScheduleError`` when the map is not injective (``assume_injective_transform`` skips this check), when an
         index can be negative, and when the buffer is also accessed through its pointer.
         """
@@ -1702,55 +852,20 @@ class Schedule(Views):
         """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none, and for
         ``private`` of a loop whose iterations do not run one after the other.
 
-        Before, and after ``sch.unannotate("i", "note")``::
-
-            for i in T.serial(4, annotations={"note": 1}):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.unannotate("i", "note")``: docs/primitives.md.
         """
     def unroll(self, loop: LoopRV | str) -> None:
         """Write the iterations of a loop out one after another when it is lowered. Always legal; a loop that is bound to
         threads is no longer.
 
-        Before, and after ``sch.unroll("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.unroll(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.unroll("i")``: docs/primitives.md.
         """
     def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> None:
         """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
 
         Unsafe, as the name says: later steps no longer see the dependences through them.
 
-        Before, and after ``sch.unsafe_hide_buffer_access("B", "read", [1])``::
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    T.reads(A[vi], C[vi])
-                    T.writes(B[vi])
-                    B[vi] = A[vi] + C[vi]
-
-            for i in range(8):
-                with T.block("B"):
-                    vi = T.axis.spatial(8, i)
-                    T.reads(A[vi])
-                    T.writes(B[vi])
-                    B[vi] = A[vi] + C[vi]
-
+        Before, and after ``sch.unsafe_hide_buffer_access("B", "read", [1])``: docs/primitives.md.
         Raises ``ScheduleError`` for a number without a region.
         """
     def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str) -> None:
@@ -1759,27 +874,7 @@ class Schedule(Views):
         Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer, and for one whose
         address a call has, which expects elements of the old type.
 
-        Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``::
-
-            H = T.alloc_buffer((4, 8), "float32")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = A[vi, vj] * 2.0
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = H[vi, vj] + 1.0
-
-            H = T.alloc_buffer((4, 8), "float16")
-            for i, j in T.grid(4, 8):
-                with T.block("H"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    H[vi, vj] = T.Cast("float16", A[vi, vj] * 2.0)
-            for i, j in T.grid(4, 8):
-                with T.block("B"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
+        Before, and after ``sch.unsafe_set_dtype("H", 0, "float16")``: docs/primitives.md.
         """
     def unswitch(self, loop: LoopRV | str) -> None:
         """Hoist a loop-invariant condition out of the loop.
@@ -1790,19 +885,7 @@ class Schedule(Views):
 
         Raises ``ScheduleError`` when there is no such condition, with the reason for each candidate.
 
-        Before, and after ``sch.unswitch("i")``::
-
-            for i in range(16):
-                if n > 4:
-                    with T.block("B"):
-                        vi = T.axis.spatial(16, i)
-                        B[vi] = A[vi] * 2.0
-
-            if n > 4:
-                for i in range(16):
-                    with T.block("B"):
-                        vi = T.axis.spatial(16, i)
-                        B[vi] = A[vi] * 2.0
+        Before, and after ``sch.unswitch("i")``: docs/primitives.md.
         """
     def vectorize(self, loop: LoopRV | str, *, unsafe: bool = False) -> None:
         """Run the iterations of a loop as the lanes of vector instructions.
@@ -1810,17 +893,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when the loop carries a dependence (with the two instances). ``unsafe=True``
         skips that check.
 
-        Before, and after ``sch.vectorize("i")``::
-
-            for i in range(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
-
-            for i in T.vectorized(4):
-                with T.block("B"):
-                    vi = T.axis.spatial(4, i)
-                    B[vi] = A[vi] * 2.0
+        Before, and after ``sch.vectorize("i")``: docs/primitives.md.
         """
     def work_on(self, func_name: str) -> None:
         """Look names up in the function ``func_name`` from now on.
@@ -1852,24 +925,7 @@ class Schedule(Views):
         Raises ``ScheduleError`` when ``loop`` is not above ``block``, when the copy would be read or written back where it
         is uninitialised, or when another block writes an element meanwhile. ``unsafe=True`` skips these checks.
 
-        Before, and after ``sch.write_at("i", "C", 0, "local")``::
-
-            for i, j in T.grid(8, 16):
-                with T.block("C"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    C[vi, vj] = A[vi, vj] + 1.0
-
-            C_local = T.alloc_buffer((8, 16), "float32", scope="local")
-            for i in range(8):
-                for j in range(16):
-                    with T.block("C"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        C_local[vi, vj] = A[vi, vj] + 1.0
-                with T.block("C_local"):
-                    v0 = T.axis.spatial(8, i)
-                    T.block_attr({"auto_copy": True})
-                    for ax1 in range(16):
-                        C[v0, ax1] = C_local[v0, ax1]
+        Before, and after ``sch.write_at("i", "C", 0, "local")``: docs/primitives.md.
         """
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """The block called ``name``, in ``func_name`` (default: the function worked on).

@@ -1,13 +1,15 @@
 """schedule.pyi: the signatures of the generated methods, for editors.
 
 The hand-written parts of the classes are read from ask.py and schedule.py, without their docstrings, which editors find there;
-each primitive and query adds its own signature and docstring, for which no ``def`` has its name.
+each primitive and query adds its own signature and docstring, for which no ``def`` has its name. The programs before and after
+a step are not repeated: they stand in docs/primitives.md, and in ``help``.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 from tir.schedule import schedule
@@ -97,7 +99,8 @@ def _method(p: Primitive, result: str | None = None) -> list[str]:
 
 
 def _docstring(doc: str) -> list[str]:
-    """The lines of the docstring of a method."""
+    """The lines of the docstring of a method, without programs."""
+    doc = re.sub(r"::(\n(    .*)?)+(?=\n|$)", ": docs/primitives.md.", doc).rstrip() if "\n\n" in doc else doc
     doc = doc.replace("\\", "\\\\").replace('"""', "'''")
     if "\n" not in doc:
         return [f'        """{doc}"""']
