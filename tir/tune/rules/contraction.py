@@ -6,8 +6,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
@@ -22,23 +21,19 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ...visit import uses_var, walk
-from ..core import CLOSE, any_columns, any_rows_cost, parts_of, tile_cost
+from ..core import CLOSE, parts_of
 from ..machine import measured
 from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
+from ..tile_costs import CONFLICT, LINE, any_columns, any_rows_cost, collide, straight_steps, tile_cost, uneven
 from ..turning import turn_panels
 from ..versions import LONG
 from .reductions import AHEAD, adds_bytes
 from .spatial import share_out
 
-LINE = 64  # bytes of a cache line
-WAY, WAYS = 4096, 8  # bytes between lines of one set of the L1 cache, and how many lines a set has at least
-CONFLICT = 1.3  # times as long as a tile takes whose rows do not fit their sets
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
 SUMMED = 8  # terms that take as long as adding up the parts of a vector, which each result takes without panels
-STEPS = (1, 2, 3, 4)  # of the reduction in straight code
-ENOUGH = 24  # multiply-adds of vectors in a loop, which take 12 cycles or more: its counters, compare and branch issue beside them
 CHUNKS = 4  # times as many chunks of terms as are needed, at most, to find as many terms for each
 STREAMED = 4  # panels at a time where the result is stored past the caches
 
@@ -566,22 +561,6 @@ class Tiling:
         sch.unroll(middle)
         if self.streams:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
-
-
-def collide(lines: Set[int]) -> bool:
-    """Whether some set of the L1 cache has more lines than it can hold."""
-    return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
-
-
-def straight_steps(terms: int, each: int) -> list[int]:
-    """How many steps of a sum of ``terms`` may be straight code, best first, where each has ``each`` multiply-adds of vectors: the fewest
-    that are :data:`ENOUGH`, as more would only be more to compile; then the most."""
-    return sorted((n for n in STEPS if terms % n == 0), key=lambda n: n if n * each >= ENOUGH else len(STEPS) * 2 - n)
-
-
-def uneven(count: int, cores: int) -> float:
-    """How many times the work of the average thread the busiest has, of ``count`` equal parts that are not shared."""
-    return -(-count // cores) * cores / count
 
 
 def epilogue(sch: Schedule, product: Nest) -> str | None:

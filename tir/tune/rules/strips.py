@@ -11,7 +11,7 @@ from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL
 from ..nest import Axis, Nest, reach, volume
 from ..space import Env, Fork, choose, rule
-from .contraction import uneven
+from ..tile_costs import uneven
 from .row_fuse import stages_of
 from .spatial import UNROLL, share_out, stream, vectorize, without_borders
 

@@ -14,7 +14,8 @@ from ...schedule import LoopRV, Schedule
 from ..model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume
 from ..space import Env, Fork, rule
-from .contraction import Contraction, Tiling, uneven
+from ..tile_costs import uneven
+from .contraction import Contraction, Tiling
 from .inline import padded_in_place
 from .spatial import share_out
 

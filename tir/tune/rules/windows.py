@@ -17,7 +17,8 @@ from ...visit import uses_var, walk
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
-from .contraction import CONFLICT, LINE, Contraction, collide, epilogue
+from ..tile_costs import CONFLICT, LINE, collide
+from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 from .reductions import adds_bytes, is_close, lies_along
 from .sliding import with_shared_sums
