@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from tir.aliases import shares_memory
 from tir.arith import Analyzer
 from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import linear
@@ -199,7 +200,7 @@ def _load(g: Generator, e: BufferLoad) -> str:
         return from_memory(g, read(), dtype)
     type_, result = vector(element, lanes), dtype.with_lanes(lanes)
     mask = in_force if g.mask_lanes == lanes and not access.is_own else None
-    vector_of = Elements(g, element, lanes, align, e.buffer.data in g.own)
+    vector_of = Elements(g, element, lanes, align, shares_memory(e, g.own))
     if mask is None and access.offsets is not None:
         return from_memory(g, vector_of.at(access.offsets, access.pointer, access.around), result)
     if access.step == 1:

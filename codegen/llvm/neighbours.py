@@ -15,7 +15,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from tir.aliases import may_alias
+from tir.aliases import may_alias, shares_memory
 from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import Linear, key, linear
 from tir.buffer import Buffer
@@ -241,7 +241,7 @@ class _Run:
         found: dict[int, int] = {}
         later: set[int] = set()  # where stores after it begin
         for number in range(last, -1, -1):
-            if self.stores[number].buffer.data is row[0].data:
+            if shares_memory(self.stores[number], row[0]):
                 place = self.places[number]
                 if place is None or place.row != row or not place.is_whole:
                     break

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tir.aliases import may_alias
+from tir.aliases import may_alias, shares_memory, sharing
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
@@ -116,7 +116,7 @@ def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Plac
 
 
 def _accessed(stored: set[Var], place: Callable[[Any], _Place], node: Any) -> list[Any]:
-    return [place(node).key] if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in stored else []
+    return [place(node).key] if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, stored) else []
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
@@ -124,10 +124,11 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
     if not stored or _is_barred(loop.body):
         return loop
     found: dict[Var, dict[Any, _Place]] = {}
-    for access in accesses(loop.body):  # in the order of the text, so that the code is the same each time
-        if access.buffer.data in stored:
-            place = known.place(access)
-            found.setdefault(access.buffer.data, {})[place.key] = place
+    for access in sharing(
+        accesses(loop.body), stored
+    ):  # in the order of the text, so that the code is the same each time
+        place = known.place(access)
+        found.setdefault(access.buffer.data, {})[place.key] = place
     chosen: dict[Any, _Place] = {}
     for data, places in found.items():
         mine = list(places.values())
@@ -224,7 +225,7 @@ def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
     memory = {place.buffer.data for place in chosen.values()}
 
     def redirect(node: Any) -> Any:
-        if isinstance(node, (BufferLoad, BufferStore)) and node.buffer.data in memory:
+        if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, memory):
             found = local.get(known.place(node).key)
             if found is not None:
                 return node.replace(buffer=found[0], indices=(found[1],))

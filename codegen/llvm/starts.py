@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from math import copysign
 
-from tir.aliases import may_alias
+from tir.aliases import may_alias, shares_memory, sharing
 from tir.analysis.reductions import MAXIMUM, MINIMUM, SUM, Combiner
 from tir.arith import simplify
 from tir.arith.linear import key
@@ -51,7 +51,7 @@ def _is_zero(value: Expr) -> bool:
 
 def _adds_to(store: BufferStore) -> bool:
     value = store.value
-    return isinstance(value, Add) and isinstance(value.a, BufferLoad) and value.a.buffer.data is store.buffer.data
+    return isinstance(value, Add) and isinstance(value.a, BufferLoad) and shares_memory(value.a, store.buffer)
 
 
 def _joined(stmt: SeqStmt, sums: set[Var]) -> Stmt | None:
@@ -101,7 +101,7 @@ def _starts(store: BufferStore, update: BufferStore, sums: set[Var]) -> bool:
     identity = COMBINERS[type(value)].identity(value.dtype.with_lanes(1))
     if not places[0] == places[1] == places[2] or key(start) != key(identity):
         return False
-    may_be_negative_zero = not (isinstance(term, BufferLoad) and term.buffer.data in sums)
+    may_be_negative_zero = not (isinstance(term, BufferLoad) and shares_memory(term, sums))
     if isinstance(value, Add) and value.dtype.is_float and may_be_negative_zero:
         return False
-    return all(a.buffer.data is not store.buffer.data for a in accesses(term))
+    return not sharing(accesses(term), store.buffer)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tir.aliases import other_names
+from tir.aliases import other_names, shares_memory
 from tir.annotations import STREAMED, STREAMED_LINES
 from tir.expr import BufferLoad, IntImm, Mul, StringImm, Var
 from tir.levels import Level, level_of
@@ -60,7 +60,12 @@ def _independent(g: Generator, stmts: Sequence[Stmt]) -> int:
     that follows a store at a near place of another page may wait for it, for a processor compares the low bits of addresses first."""
     stored = set[Var]()
     for count, s in enumerate(stmts):
-        if not isinstance(s, BufferStore) or s.value.dtype.lanes == 1 or s.buffer.data in g.own or not is_pure(s.value):
+        if (
+            not isinstance(s, BufferStore)
+            or s.value.dtype.lanes == 1
+            or shares_memory(s, g.own)
+            or not is_pure(s.value)
+        ):
             return count
         loaded = {n.buffer.data for n in walk(s.value) if isinstance(n, BufferLoad)}
         stored.add(s.buffer.data)

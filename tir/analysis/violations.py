@@ -134,7 +134,7 @@ class Checker:
             self.report(node, f"variable `{var.name}` is not defined here{part}", var)
 
     def buffer_use(self, buffer: Buffer, node: Any) -> None:
-        if buffer in self.defined or buffer.data in self.defined:
+        if buffer in self.defined or shares_memory(buffer, self.defined):
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
         self.report(node, f"buffer `{buffer.name}` is used {where}")

@@ -259,7 +259,7 @@ class Foldable:
         """The two functions. Raises ``TirError`` if nothing can be folded, and for a constant that the function writes."""
         folded = self.statements()
         rest = [s for s in self._all if s in self.reasons]
-        changed = [b.name for b in self._constants.values() if b.data in self._writers]
+        changed = [b.name for b in sharing(self._constants.values(), self._writers)]
         if changed:
             raise TirError(f"{self._func.name} writes {', '.join(changed)}, which its attribute calls constant")
         made = self.makes

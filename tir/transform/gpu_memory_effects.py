@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from math import gcd
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.effects import PREFETCH, Effect, Surroundings, effects
 from ..arith import Analyzer
 from ..arith.linear import key
@@ -270,7 +271,7 @@ class Accesses:
     def _is_one(self, e: Expr, local: Collection[Var]) -> bool:
         """Whether ``e`` has one value, whichever the values of ``local``: constant memory, and no effects."""
         return all(
-            n.buffer.data in self.constant
+            shares_memory(n, self.constant)
             if isinstance(n, BufferLoad)
             else n not in local
             if isinstance(n, Var)

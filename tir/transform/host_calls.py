@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from ..aliases import sharing
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, Var, cast, is_const
@@ -93,7 +94,7 @@ def _with_arguments(func: PrimFunc, args: list[Expr], what: str) -> Stmt:
         )
     body, views = _with_pointers_moved(func.body, values)
     used = (n.buffer for n in walk(body) if isinstance(n, (BufferLoad, DeclBuffer)))
-    touched = [b for b in used if b.data in values and b not in views]
+    touched = [b for b in sharing(used, values) if b not in views]
     if touched:
         raise BuildError(f"{what}: it reads or writes `{touched[0].name}` outside of kernels")
     body = substitute(body, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.effects import effects
 from ..arith import Analyzer
 from ..buffer import Buffer
@@ -163,7 +164,7 @@ def _of_a_thread(s: Any) -> Any:
         return None
 
     def renamed(node: Any) -> Any:
-        if type(node) is Buffer and node.data in own:
+        if type(node) is Buffer and shares_memory(node, own):
             return node.replace(scope=LOCAL, data=own[node.data])
         return own.get(node) if type(node) is Var else None
 
