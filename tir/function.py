@@ -108,7 +108,7 @@ class PrimFunc(Printable):
         return self.replace(attrs=frozendict({k: v for k, v in self.attrs.items() if k != key}))
 
     def with_body(self, body: Stmt) -> PrimFunc:
-        return self if body is self.body else self.replace(body=body)
+        return self.updated(body=body)
 
 
 def require_name(name: Any, what: str) -> None:

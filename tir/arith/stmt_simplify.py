@@ -67,9 +67,7 @@ class _StmtSimplifier:
         with self.ctx.scope():
             self.ctx.bind(loop.loop_var, Range(low, extent), loop.body)
             body = self.visit(loop.body)
-        if low is loop.min and extent is loop.extent and body is loop.body:
-            return loop
-        return loop.replace(min=low, extent=extent, body=body)
+        return loop.updated(min=low, extent=extent, body=body)
 
     def visit_IfThenElse(self, s: IfThenElse) -> Stmt:
         condition = self.expr(s.condition)
@@ -89,9 +87,7 @@ class _StmtSimplifier:
                 else_case = None
         if is_nop(then_case) and else_case is None and is_pure(condition):
             return NOP
-        if condition is s.condition and then_case is s.then_case and else_case is s.else_case:
-            return s
-        return s.replace(condition=condition, then_case=then_case, else_case=else_case)
+        return s.updated(condition=condition, then_case=then_case, else_case=else_case)
 
     def visit_SeqStmt(self, s: SeqStmt) -> Stmt:
         with self.ctx.scope():
@@ -112,7 +108,7 @@ class _StmtSimplifier:
             if s.var.dtype.is_int or s.var.dtype is BOOL:
                 self.ctx.bind(s.var, value, s.body)
             body = self.visit(s.body)
-        return s if value is s.value and body is s.body else s.replace(value=value, body=body)
+        return s.updated(value=value, body=body)
 
     def visit_AttrStmt(self, s: AttrStmt) -> Stmt:
         value = self.expr(s.value)
@@ -121,7 +117,7 @@ class _StmtSimplifier:
             if s.attr_key in ("thread_extent", "virtual_thread") and isinstance(var, Var):
                 self.ctx.bind(var, Range(IntImm(0, value.dtype), value), s.body)
             body = self.visit(s.body)
-        return s if value is s.value and body is s.body else s.replace(value=value, body=body)
+        return s.updated(value=value, body=body)
 
     def visit_BlockRealize(self, s: BlockRealize) -> Stmt:
         values = tuple(self.expr(v) for v in s.iter_values)
@@ -129,9 +125,7 @@ class _StmtSimplifier:
         with self.ctx.scope():
             self.ctx.assume(predicate, s.block)
             block = self.visit_Block(s.block)
-        if block is s.block and predicate is s.predicate and all(a is b for a, b in zip(values, s.iter_values)):
-            return s
-        return s.replace(iter_values=values, predicate=predicate, block=block)
+        return s.updated(iter_values=values, predicate=predicate, block=block)
 
     def visit_Block(self, block: Block) -> Block:
         iters = tuple(
@@ -143,20 +137,9 @@ class _StmtSimplifier:
             for v in iters:
                 if v.dom is not None:
                     self.ctx.bind(v.var, v.dom, block)
-            changes: dict[str, Any] = {}
-            for name in ("reads", "writes", "match_buffers"):
-                old = getattr(block, name)
-                new = tuple(self.expr(r) for r in old)
-                if any(a is not b for a, b in zip(new, old)):
-                    changes[name] = new
-            for name in ("init", "body"):
-                old = getattr(block, name)
-                if old is not None:
-                    new = self.visit(old)
-                    if new is not old:
-                        changes[name] = new
-            if "init" in changes and is_nop(changes["init"]):
-                changes["init"] = None
-        if any(a is not b for a, b in zip(iters, block.iter_vars)):
-            changes["iter_vars"] = iters
-        return block.replace(**changes) if changes else block
+            parts = {name: tuple(map(self.expr, getattr(block, name))) for name in ("reads", "writes", "match_buffers")}
+            init = None if block.init is None else self.visit(block.init)
+            if init is not None and init is not block.init and is_nop(init):
+                init = None
+            body = self.visit(block.body)
+        return block.updated(iter_vars=iters, init=init, body=body, **parts)

@@ -109,9 +109,7 @@ class _Rebinder:
             low, extent = self.expr(s.min, bounds), self.expr(s.extent, bounds)
             inner = bounds if is_const(extent, 1) and not self.units else {**bounds, s.loop_var: Range(low, extent)}
             body = self.stmt(s.body, inner)
-            if low is s.min and extent is s.extent:
-                return s if body is s.body else s.with_body(body)
-            return s.replace(min=low, extent=extent, body=body)
+            return s.updated(min=low, extent=extent, body=body)
         if isinstance(s, BlockRealize):
             iter_values = tuple(self.expr(v, bounds) for v in s.iter_values)
             predicate = self.expr(s.predicate, bounds)

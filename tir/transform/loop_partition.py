@@ -89,7 +89,7 @@ class _Cutter:
         with self.analyzer.scope():
             self.analyzer.bind(s.loop_var, s.domain, s.body)
             body = self.visit(s.body)
-        return s if body is s.body else s.replace(body=body)
+        return s.updated(body=body)
 
     def partitioned(self, s: For, cut: Expr, threshold: Expr) -> Stmt | None:
         """[min, cut) and [cut, end), each partitioned again with what is then known of the guards.
@@ -354,7 +354,7 @@ class _Decider:
                 body = self.visit(s.body)
             if is_nop(body):
                 return NOP
-            return s if body is s.body else s.replace(body=body)
+            return s.updated(body=body)
         if isinstance(s, IfThenElse):
             return self.guard(s)
         if isinstance(s, SeqStmt):

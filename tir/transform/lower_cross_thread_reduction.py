@@ -194,7 +194,7 @@ class _Lowering:
             if made is not None:
                 return made
             body = self.visit(s.body, [*loops, s])
-            return s if body is s.body else s.replace(body=body)
+            return s.updated(body=body)
         if isinstance(s, BlockRealize):
             if s in self.updates:
                 return self.updates[s]

@@ -22,15 +22,13 @@ class _Lowerer:
             with self.analyzer.scope():
                 self.analyzer.bind(item.loop_var, item.domain, item.body)
                 body = self.visit(item.body)
-            if low is item.min and extent is item.extent and body is item.body:
-                return item
-            return item.replace(min=low, extent=extent, body=body)
+            return item.updated(min=low, extent=extent, body=body)
         if isinstance(item, LetStmt) and item.var.dtype.is_int:
             value = self.visit(item.value)
             with self.analyzer.scope():
                 self.analyzer.bind(item.var, item.value, item.body)
                 body = self.visit(item.body)
-            return item if value is item.value and body is item.body else item.replace(value=value, body=body)
+            return item.updated(value=value, body=body)
         if isinstance(item, (FloorDiv, FloorMod)) and item.dtype.is_int:
             return self.division(item)
         if isinstance(item, (Expr, Stmt)) and not isinstance(item, Var):

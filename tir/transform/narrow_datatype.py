@@ -191,9 +191,7 @@ class _Narrower:
         with self.knowing() as known:
             known.bind(loop.loop_var, loop.domain, loop.body)
             body = self.visit(loop.body)
-        if var is loop.loop_var and low is loop.min and extent is loop.extent and body is loop.body:
-            return loop
-        return loop.replace(loop_var=var, min=low, extent=extent, body=body)
+        return loop.updated(loop_var=var, min=low, extent=extent, body=body)
 
     def visit_AttrStmt(self, s: AttrStmt) -> Stmt:
         node, value = s.node, s.value
@@ -207,9 +205,7 @@ class _Narrower:
             else:
                 value = self.expr(value)
             body = self.visit(s.body)
-        if node is s.node and value is s.value and body is s.body:
-            return s
-        return s.replace(node=node, value=value, body=body)
+        return s.updated(node=node, value=value, body=body)
 
     def visit_LetStmt(self, s: LetStmt) -> Stmt:
         var, value = s.var, None
@@ -223,7 +219,7 @@ class _Narrower:
             if s.var.dtype.is_int:
                 known.bind(s.var, s.value, s.body)
             body = self.visit(s.body)
-        return s if value is s.value and body is s.body else s.replace(var=var, value=value, body=body)
+        return s.updated(var=var, value=value, body=body)
 
     def visit_IfThenElse(self, s: IfThenElse) -> Stmt:
         condition = self.expr(s.condition)
@@ -235,9 +231,7 @@ class _Narrower:
                     known.assume(fact)
                 branches.append(None if branch is None else self.visit(branch))
         then_case, else_case = branches
-        if condition is s.condition and then_case is s.then_case and else_case is s.else_case:
-            return s
-        return s.replace(condition=condition, then_case=then_case, else_case=else_case)
+        return s.updated(condition=condition, then_case=then_case, else_case=else_case)
 
     def visit_SeqStmt(self, s: SeqStmt) -> Stmt:
         made = []
@@ -247,11 +241,11 @@ class _Narrower:
                 if isinstance(child, AssertStmt) and _steady(child.condition):
                     known.assume(child.condition)  # what follows runs only where it held
                     self.memo = {}
-        return s if all(a is b for a, b in zip(made, s.stmts)) else s.replace(stmts=tuple(made))
+        return s.updated(stmts=tuple(made))
 
     def declaration(self, s: Any) -> Stmt:
         body = self.visit(s.body)
-        return s if body is s.body else s.replace(body=body)
+        return s.updated(body=body)
 
     visit_BufferStore = access
     visit_Allocate = visit_AllocateConst = visit_DeclBuffer = declaration

@@ -148,7 +148,7 @@ class _Placer:
             if isinstance(s, LetStmt):
                 return self.let(s, pending)
             inner = self.place(s.body, pending)
-            return inner._replace(stmt=_with_body(s, inner.stmt))
+            return inner._replace(stmt=s.updated(body=inner.stmt))
         made = self.alone(s)
         if made.head and self.conflicts.any(pending, made.head):
             made = self.before(made)
@@ -318,10 +318,6 @@ class _Placer:
         found = self.accesses.of(s)
         pair = self.conflicts.any(found, found)
         return (pair[0].node, pair[1].node) if pair else (s, s)
-
-
-def _with_body(s: Any, body: Stmt) -> Stmt:
-    return s if body is s.body else s.replace(body=body)
 
 
 def _same(a: list[Access], b: list[Access]) -> bool:
