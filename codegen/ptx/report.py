@@ -8,59 +8,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from tir.display import CallableReport, html_table, text_table
-
-from .traffic import SECTOR, Cost
+from tir.interp.gpu.counts import HEAD, Cost
 
 _HEAD = (
     "kernel", "grid", "block", "registers", "instructions", "memory", "floats", "tensor cores", "barriers", "others",
 )  # fmt: skip
 _MEMORY = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix")
-_TRAFFIC = ("line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "text")
+_TRAFFIC = ("line", "access", *HEAD, "text")
 _NUMBERS = (0, *range(3, 9))
 
 
-@dataclass(frozen=True)
-class Access:
-    """The requests of warps by one line of the CUDA C: to read, to write, or atomic. ``scope``: "global" or "shared".
-    ``buffer``: of global memory, the kernel's parameter. ``cost``: as :mod:`codegen.ptx.traffic` counts it."""
+@dataclass
+class Access(Cost):
+    """The requests of warps by one line of the CUDA C: to read, to write, or atomic. ``buffer``: of global memory, the
+    kernel's parameter. Counted by :mod:`codegen.ptx.traffic`."""
 
-    line: int
-    text: str
-    what: str
-    scope: str
-    buffer: str
-    cost: Cost
+    line: int = 0
+    text: str = ""
+    what: str = ""
+    buffer: str = ""
 
-    @property
-    def sectors(self) -> int:
-        """32-byte sectors of global memory moved."""
-        return self.cost.sectors
-
-    @property
-    def conflicts(self) -> int:
-        """Passes over the banks of shared memory that the number of words does not need."""
-        return self.cost.passes - self.cost.ideal
-
-    @property
-    def efficiency(self) -> float:
-        """The useful fraction of the bytes moved (global) or of the passes made (shared), 0 to 1."""
-        cost = self.cost
-        return cost.useful / (SECTOR * cost.sectors) if self.scope == "global" else cost.ideal / cost.passes
-
-    def cells(self) -> tuple[str, ...]:
-        cost, far = self.cost, self.scope == "global"
-        return (
-            str(self.line or ""),
-            f"{self.what} {self.buffer}".rstrip(),
-            self.scope,
-            str(cost.width),
-            str(cost.requests),
-            str(cost.sectors) if far else "",
-            "" if far else str(cost.passes),
-            "" if far else str(self.conflicts),
-            f"{100 * self.efficiency:.0f}%",
-            self.text,
-        )
+    def row(self) -> tuple[str, ...]:
+        return (str(self.line or ""), f"{self.what} {self.buffer}".rstrip(), *self.cells(), self.text)
 
 
 def _what(opcode: str, scope: str) -> str:
@@ -86,20 +55,16 @@ def _accesses(launch: Any, module: Any) -> tuple[Access, ...]:
         return ()
     lines = module.code.splitlines()
     kernel = module.kernels.get(launch.kernel)
-    found: dict[Any, Cost] = {}
-    texts: dict[Any, str] = {}
+    found: dict[Any, Access] = {}
     for (place, scope, piece), cost in sorted(launch.traffic.costs.items()):
         inst = launch.body[place]
         number = launch.pointers.get(piece) if scope == "global" else None
         buffer = kernel.params[number].name if kernel is not None and number is not None else ""
         key = inst.source, _what(inst.opcode, scope), scope, buffer, cost.width
-        found.setdefault(key, Cost(cost.width)).add(cost)
-        texts[key] = _statement(lines, inst.source) or inst.text
-    return tuple(
-        Access(line, texts[key], what, scope, buffer, found[key])
-        for key in sorted(found)
-        for line, what, scope, buffer, _ in [key]
-    )
+        one = found.setdefault(key, Access(scope, cost.width, line=key[0], what=key[1], buffer=buffer))
+        one.add(cost)
+        one.text = _statement(lines, inst.source) or inst.text
+    return tuple(found[key] for key in sorted(found))
 
 
 @dataclass(frozen=True)
@@ -195,7 +160,7 @@ class Report(CallableReport):
     def _tables(self) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
         for row in self.rows:
             if row.accesses:
-                yield f"{row.kernel}: accesses of memory", [a.cells() for a in row.accesses]
+                yield f"{row.kernel}: accesses of memory", [a.row() for a in row.accesses]
 
     def __str__(self) -> str:
         if not self.rows:

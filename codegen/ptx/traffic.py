@@ -7,48 +7,32 @@ that want it; requests of 8 bytes a thread are served to half a warp at once, th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tir.interp.gpu.counts import BANKS, SECTOR, WORD, Cost
+
 Array = np.ndarray
-SECTOR, BANKS, WORD, WARP = 32, 32, 4, 32
+WARP = 32
 _ROW = 40  # addresses in one space are below 2 ** 40
-
-
-@dataclass
-class Cost:
-    """Of one instruction, in one space and allocation. ``useful``: distinct bytes wanted of global memory; ``ideal``: the
-    fewest passes that the words wanted of shared memory can take."""
-
-    width: int
-    requests: int = 0
-    sectors: int = 0
-    useful: int = 0
-    passes: int = 0
-    ideal: int = 0
-
-    def add(self, other: Cost) -> None:
-        for name in ("requests", "sectors", "useful", "passes", "ideal"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def global_cost(lanes: Array, address: Array, width: int) -> Cost:
     """Of one access of ``width`` bytes by each of ``lanes`` (numbers of threads; those of a warp begin at a multiple of 32).
 
     >>> global_cost(np.arange(32), np.arange(32) * 4, 4)
-    Cost(width=4, requests=1, sectors=4, useful=128, passes=0, ideal=0)
+    Cost(scope='global', width=4, requests=1, sectors=4, useful=128, passes=0, ideal=0)
     """
     key = _sorted(((lanes // WARP) << _ROW) + address)
-    return Cost(width, _distinct(key >> _ROW), _distinct(key // SECTOR), _distinct(key) * width)
+    return Cost("global", width, _distinct(key >> _ROW), _distinct(key // SECTOR), _distinct(key) * width)
 
 
 def shared_cost(lanes: Array, address: Array, width: int) -> Cost:
     """As :func:`global_cost`, of shared memory.
 
     >>> shared_cost(np.arange(32), np.arange(32) * 8, 4)
-    Cost(width=4, requests=1, sectors=0, useful=0, passes=2, ideal=1)
+    Cost(scope='shared', width=4, requests=1, sectors=0, useful=0, passes=2, ideal=1)
     """
     words = max(1, width // WORD)
     together = WARP // words
@@ -60,7 +44,7 @@ def shared_cost(lanes: Array, address: Array, width: int) -> Cost:
     count = int(group[-1]) + 1
     load = np.bincount(group * BANKS + key % BANKS, minlength=count * BANKS).reshape(count, BANKS)
     ideal = -(-load.sum(1) // BANKS)
-    return Cost(width, _distinct(np.sort(lanes) // WARP), 0, 0, int(load.max(1).sum()), int(ideal.sum()))
+    return Cost("shared", width, _distinct(np.sort(lanes) // WARP), 0, 0, int(load.max(1).sum()), int(ideal.sum()))
 
 
 def _sorted(key: Array) -> Array:
@@ -93,7 +77,7 @@ class Traffic:
         piece = 0 if space.what == "shared" else space.piece_of(int(address[0]))
         found = self.costs.get((at, space.what, piece))
         if found is None:
-            found = self.costs[at, space.what, piece] = Cost(width)
+            found = self.costs[at, space.what, piece] = Cost(space.what, width)
         found.add(one)
 
     def _cost(self, at: int, what: str, lanes: Any, address: Array, width: int) -> Cost:

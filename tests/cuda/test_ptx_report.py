@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tir
+from codegen.ptx.report import Access
 from codegen.ptx.traffic import global_cost, shared_cost
 from tests.gpu_examples import load
 from tests.tools.executed_kernels import LIBRARY
@@ -38,8 +39,8 @@ def measured(program: Any, *args: np.ndarray, order: str = "together") -> Any:
 @pytest.mark.parametrize("order", ["together", "forward", "reverse"])
 def test_a_row_takes_4_sectors_and_a_column_32(order: str):
     read, write = measured(transpose, *random_inputs(transpose), order=order).accesses
-    assert (read.what, read.buffer, read.cost.requests, read.sectors, read.efficiency) == ("read", "A", 128, 512, 1)
-    assert (write.what, write.buffer, write.cost.requests, write.sectors) == ("write", "B", 128, 4096)
+    assert (read.what, read.buffer, read.requests, read.sectors, read.efficiency) == ("read", "A", 128, 512, 1)
+    assert (write.what, write.buffer, write.requests, write.sectors) == ("write", "B", 128, 4096)
     assert write.efficiency == 0.125 and write.text == read.text == "B[j * 64 + i] = A[i * 64 + j];"
 
 
@@ -116,8 +117,8 @@ def totals(accesses: Any) -> dict[tuple[str, str], Counter[str]]:
     """Sums by what is done and where, of accesses of either report."""
     made: dict[tuple[str, str], Counter[str]] = {}
     for a in accesses:
-        cost, what = (a.cost, a.what) if hasattr(a, "cost") else (a, a.site.what)
-        numbers = {n: getattr(cost, n) for n in ("requests", "sectors", "useful", "passes", "ideal")}
+        what = a.what if isinstance(a, Access) else a.site.what
+        numbers = {n: getattr(a, n) for n in ("requests", "sectors", "useful", "passes", "ideal")}
         made.setdefault((what, a.scope), Counter()).update(numbers)
     return made
 
@@ -155,8 +156,8 @@ def f(A: T.Buffer((64,), "float32"), B: T.Buffer((4,), "float32")):
             T.evaluate(T.atomic_add(T.address_of(B[i % 4]), A[i], dtype="float32"))
 """)
     atomic, read = measured(program, np.ones(64, "float32"), np.zeros(4, "float32")).accesses
-    assert (read.what, read.cost.requests, read.sectors, read.cost.useful) == ("read", 2, 5, 160)
-    assert (atomic.what, atomic.cost.requests, atomic.sectors, atomic.cost.useful) == ("atomic", 2, 2, 32)
+    assert (read.what, read.requests, read.sectors, read.useful) == ("read", 2, 5, 160)
+    assert (atomic.what, atomic.requests, atomic.sectors, atomic.useful) == ("atomic", 2, 2, 32)
 
 
 @pytest.mark.parametrize("stride, passes", [(64, 32), (72, 4)])
@@ -181,8 +182,8 @@ def f(A: T.Buffer((16, 16), "float16"), B: T.Buffer((32, 8), "float16")):
     row = measured(program, np.ones((16, 16), "float16"), np.zeros((32, 8), "float16"))
     found = {(a.what, a.scope): a for a in row.accesses}
     copy, matrices = found["read", "global"], found["read", "shared"]
-    assert (copy.cost.width, copy.cost.requests, copy.sectors, copy.efficiency) == (16, 1, 16, 1)
-    assert (matrices.cost.passes, matrices.conflicts) == (passes, passes - 4)
+    assert (copy.width, copy.requests, copy.sectors, copy.efficiency) == (16, 1, 16, 1)
+    assert (matrices.passes, matrices.conflicts) == (passes, passes - 4)
     assert matrices.text.startswith("ldmatrix_x4(") and row.conflicts >= passes - 4
 
 

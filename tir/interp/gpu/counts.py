@@ -1,12 +1,56 @@
-"""The cost of one warp's request: 32-byte sectors of global memory, passes over the 32 banks of shared memory."""
+"""The cost of requests of memory: 32-byte sectors of global memory, passes over the 32 banks of shared memory."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 SECTOR = 32
 BANKS = 32
 WORD = 4
+
+
+@dataclass
+class Cost:
+    """What requests of memory in a ``scope`` cost, of ``width`` bytes by each thread.
+
+    In global memory ``sectors`` of 32 bytes are moved, of which ``useful`` bytes were requested; in shared memory
+    ``passes`` over the banks are made, of which ``ideal`` are necessary.
+    """
+
+    scope: str
+    width: int
+    requests: int = 0
+    sectors: int = 0
+    useful: int = 0
+    passes: int = 0
+    ideal: int = 0
+
+    def add(self, other: Cost) -> None:
+        for name in ("requests", "sectors", "useful", "passes", "ideal"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def conflicts(self) -> int:
+        """Extra passes over shared memory's banks."""
+        return self.passes - self.ideal
+
+    @property
+    def efficiency(self) -> float:
+        """The useful fraction of the bytes moved (global) or of the passes made (shared), 0 to 1."""
+        if self.scope == "global":
+            return self.useful / (SECTOR * self.sectors) if self.sectors else 1.0
+        return self.ideal / self.passes if self.passes else 1.0
+
+    def cells(self) -> tuple[str, ...]:
+        """The cells of a table with the columns ``HEAD``."""
+        far = self.scope == "global"
+        moved = (str(self.sectors), "", "") if far else ("", str(self.passes), str(self.conflicts))
+        return (self.scope, str(self.width), str(self.requests), *moved, f"{100 * self.efficiency:.0f}%")
+
+
+HEAD = ("memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency")
 
 
 def sectors(addresses: np.ndarray, width: int) -> tuple[int, int]:

@@ -90,7 +90,7 @@ def count_run(launch: Launch, view: View, at: np.ndarray, site: Site) -> None:
         return
     traffic = launch.traffic.get(site.number)
     if traffic is None:
-        traffic = launch.traffic[site.number] = Traffic(site, view.space, len(at) * view.item)
+        traffic = launch.traffic[site.number] = Traffic(view.space, len(at) * view.item, site=site)
     traffic.requests += 1
     traffic.sectors += len(np.unique(at * view.item // 32))
     traffic.useful += len(at) * view.item

@@ -326,7 +326,7 @@ class View:
         launch = self.lanes.launch
         traffic = launch.traffic.get(site.number)
         if traffic is None:
-            traffic = launch.traffic[site.number] = Traffic(site, self.space, width)
+            traffic = launch.traffic[site.number] = Traffic(self.space, width, site=site)
         shared = self.space == "shared"
         first = at * self.item
         if shared and self.base is not None:

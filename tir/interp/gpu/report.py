@@ -9,6 +9,7 @@ from typing import Any
 
 from ...display import NO, html_table, text_table
 from ...errors import RunError
+from .counts import HEAD, Cost
 
 MAX_FINDINGS = 64  # distinct ones; the same fault at the same pair of lines is only counted
 
@@ -85,41 +86,15 @@ class Finding:
 
 
 @dataclass
-class Traffic:
-    """Counts of one access (one buffer at one line): requests of warps, and their cost.
+class Traffic(Cost):
+    """The cost of one access: of one buffer at one line."""
 
-    In global memory ``sectors`` of 32 bytes are moved, of which ``useful`` bytes were requested; in shared memory
-    ``passes`` over the banks are made, of which ``ideal`` are necessary.
-    """
-
-    site: Site
-    scope: str
-    width: int
-    requests: int = 0
-    sectors: int = 0
-    useful: int = 0
-    passes: int = 0
-    ideal: int = 0
+    site: Site = field(kw_only=True)
     redundant: int = 0
     last: Any = field(default=None, repr=False)
 
-    @property
-    def conflicts(self) -> int:
-        """Extra passes over shared memory's banks."""
-        return self.passes - self.ideal
 
-    @property
-    def efficiency(self) -> float:
-        """The useful fraction of the bytes moved (global) or of the passes made (shared), 0 to 1."""
-        if self.scope == "global":
-            return self.useful / (32 * self.sectors) if self.sectors else 1.0
-        return self.ideal / self.passes if self.passes else 1.0
-
-
-_HEAD = (
-    "line", "access", "memory", "bytes", "requests", "sectors", "passes", "conflicts", "efficiency", "redundant",
-    "text",
-)  # fmt: skip
+_HEAD = ("line", "access", *HEAD, "redundant", "text")
 _NUMBERS = (0, *range(3, 10))  # the columns with numbers
 
 
@@ -164,25 +139,11 @@ class SimReport:
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table of accesses as text cells, in program order."""
-        made = []
-        for t in sorted(self.accesses, key=lambda t: (t.site.line, t.site.number)):
-            glob = t.scope == "global"
-            made.append(
-                (
-                    str(t.site.line),
-                    f"{t.site.what} {t.site.buffer}",
-                    t.scope,
-                    str(t.width),
-                    str(t.requests),
-                    str(t.sectors) if glob else "",
-                    "" if glob else str(t.passes),
-                    "" if glob else str(t.conflicts),
-                    f"{100 * t.efficiency:.0f}%",
-                    str(t.redundant or ""),
-                    t.site.text,
-                )
-            )
-        return made
+        ordered = sorted(self.accesses, key=lambda t: (t.site.line, t.site.number))
+        return [
+            (str(t.site.line), f"{t.site.what} {t.site.buffer}", *t.cells(), str(t.redundant or ""), t.site.text)
+            for t in ordered
+        ]
 
     def summary(self) -> str:
         x, y, z = self.grid
