@@ -116,7 +116,7 @@ class BlockRef(Place):
     @property
     def children(self) -> list[BlockRef]:
         """The blocks just inside, in program order."""
-        return self.index.children_of(self)
+        return self.index.blocks_below(self.index.place_down(self, (self.node.block,)))
 
     @property
     def block(self) -> Block:
@@ -290,10 +290,6 @@ class Index:
             item = self.place_down(item, path)
             stack += [self.place_down(item, (c,)) for c in reversed(below)]
         return found
-
-    def children_of(self, block: BlockRef) -> list[BlockRef]:
-        """The blocks just inside of ``block``, in program order."""
-        return self.blocks_below(self.place_down(block, (block.node.block,)))
 
     def loops_named(self, name: str) -> list[LoopRef]:
         """The loops whose variables have this name, in program order."""

@@ -8,7 +8,7 @@ checked at the statements that it made. The rules about one node are with the no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -102,14 +102,6 @@ def bounds(region: Iterable[Any]) -> list[Expr]:
     return [e for r in region for e in (r.min, r.extent) if type(e) is not IntImm]
 
 
-class Parts(NamedTuple):
-    """What a statement evaluates, what it defines in the statements inside, and these."""
-
-    evaluated: tuple[Any, ...]
-    defined: tuple[Any, ...]
-    inside: tuple[Any, ...]
-
-
 _EVALUATED: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # where not all that is neither defined nor inside is
     For: lambda s: (s.min, s.extent),
     AttrStmt: lambda s: (s.value,),
@@ -117,14 +109,14 @@ _EVALUATED: dict[type, Callable[[Any], tuple[Any, ...]]] = {  # where not all th
 }
 
 
-def parts_of(s: Any) -> Parts:
-    """The parts of a statement that is no block."""
+def parts_of(s: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    """What a statement that is no block evaluates, what it defines in the statements inside, and these."""
     kind, inside = type(s), sub_statements(s)
     defined = (s.buffer,) if kind is DeclBuffer else tuple(BINDERS[kind](s) if kind in BINDERS else ())
     if kind in _EVALUATED:
-        return Parts(_EVALUATED[kind](s), defined, inside)
+        return _EVALUATED[kind](s), defined, inside
     apart = {*defined, *inside}
-    return Parts(tuple(n for n in s.children() if n not in apart and type(n) is not Buffer), defined, inside)
+    return [n for n in s.children() if n not in apart and type(n) is not Buffer], defined, inside
 
 
 def named_in_predicate(s: BlockRealize) -> list[Var]:
