@@ -56,6 +56,7 @@ class Dispatch:
     rules: Rules
     func_name: str
     analyzer: Analyzer
+    address: Expr | None = None  # the index that is written
 
     def is_nonnegative(self, e: Expr) -> bool:
         """Whether an integer, or every lane of a vector of integers, is proved to be at least zero."""
@@ -77,6 +78,13 @@ class Dispatch:
         if rule is None:
             raise self.error(f"`{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
         return rule(self, e)
+
+    def in_address(self, e: Expr) -> str:
+        """``e`` as an index: it is in bounds, so it fits its type, and its last operation does not overflow."""
+        around, self.address = self.address, e
+        text = self.expr(e)
+        self.address = around
+        return text
 
     def stmt(self, s: Stmt) -> None:
         rule = self.rules.stmts.get(type(s))

@@ -115,13 +115,6 @@ class Generator(Dispatch):
         self.functions: dict[str, str] = {}  # inline functions made for this kernel, by name
         self.lane_vars: set[Any] = set()  # the variables of threadIdx.x
 
-    def index(self, e: Expr) -> str:
-        """The text of an index: it is in bounds, so its last operation does not overflow."""
-        around, self.address = self.address, e
-        text = self.expr(e)
-        self.address = around
-        return text
-
     def may_overflow(self, e: Expr) -> bool:
         """Whether C's operator may overflow where the program's sum, difference, product or ramp wraps around: data in a
         signed type, or a product of two uint16, which C makes int."""

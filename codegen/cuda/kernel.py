@@ -10,11 +10,12 @@ from tir.aliases import overlapping, parameter_pointers
 from tir.buffer import Range
 from tir.dtype import DType
 from tir.errors import BuildError
-from tir.expr import IntImm, Var
+from tir.expr import Expr, IntImm, Var
 from tir.function import PrimFunc
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
 from tir.transform.engines import engine_memory
+from tir.transform.layout import element_count
 from tir.visit import walk
 
 from . import expr, hopper, matrix, memory, ops, stmt  # noqa: F401  (they fill the tables)
@@ -53,7 +54,7 @@ class KernelText:
 def emit_kernel(func: PrimFunc, name: str, fast_math: bool = False) -> KernelText:
     """The CUDA C of one kernel. Raises ``BuildError`` for what has no CUDA spelling."""
     extents = _extents(func)
-    threads = _product([extents.get(a, IntImm(1)) for a in THREAD_AXES])
+    threads = element_count([extents.get(a, IntImm(1)) for a in THREAD_AXES])
     g = Generator(name, fast_math, warps=-(-(threads or 1024) // 32))
     g.analyzer.note_aliases(overlapping(func))
     symbol = g.symbol
@@ -131,21 +132,12 @@ def _thread_axes(g: Generator, func: PrimFunc) -> None:
         g.analyzer.bind(var, Range(IntImm(0, var.dtype), node.value))
 
 
-def _extents(func: PrimFunc) -> dict[str, object]:
-    found: dict[str, object] = {}
+def _extents(func: PrimFunc) -> dict[str, Expr]:
+    found: dict[str, Expr] = {}
     for node in walk(func.body):
         if isinstance(node, AttrStmt) and node.attr_key == "thread_extent":
             found.setdefault(getattr(node.node, "thread_tag", ""), node.value)
     return found
-
-
-def _product(extents: list[object]) -> int | None:
-    total = 1
-    for extent in extents:
-        if not isinstance(extent, IntImm):
-            return None
-        total *= extent.value
-    return total
 
 
 def _dynamic(func: PrimFunc) -> int:

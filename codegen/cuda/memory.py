@@ -137,12 +137,12 @@ def _load(g: Generator, e: BufferLoad) -> str:
     base, index = _resolve(g, e.buffer, e.indices)
     if index.dtype.lanes == 1:
         declare_type(g, e.buffer.dtype)
-        return base if place_of(g, e.buffer.data).scalar else f"{base}[{bare(g.index(index))}]"
+        return base if place_of(g, e.buffer.data).scalar else f"{base}[{bare(g.in_address(index))}]"
     declare_type(g, e.dtype)
     if _is_run(index, e.buffer):
         assert isinstance(index, Ramp)
         size = _alignment(g, e.buffer, index, index.lanes)
-        address = f"&{base}[{bare(g.index(index.base))}]"
+        address = f"&{base}[{bare(g.in_address(index.base))}]"
         if _whole(size, index.lanes, e.buffer.dtype):
             return f"*(const {declare_type(g, e.dtype)}*){address}"
         return f"{g.need('load_lanes')}<{index.lanes}, {size}>({address})"
@@ -156,7 +156,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
     base, index = _resolve(g, buffer, indices)
     declare_type(g, buffer.dtype)
     if index.dtype.lanes == 1:
-        target = base if place_of(g, buffer.data).scalar else f"{base}[{bare(g.index(index))}]"
+        target = base if place_of(g, buffer.data).scalar else f"{base}[{bare(g.in_address(index))}]"
         if isinstance(value, Add) and isinstance(value.a, BufferLoad) and str(value.dtype) in _ADDED_IN_PLACE:
             if g.expr(value.a) == target:
                 return f"{target} += {bare(g.expr(value.b))};"
@@ -165,7 +165,7 @@ def store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) 
     if _is_run(index, buffer):
         assert isinstance(index, Ramp)
         size = _alignment(g, buffer, index, index.lanes)
-        address = f"&{base}[{bare(g.index(index.base))}]"
+        address = f"&{base}[{bare(g.in_address(index.base))}]"
         if _whole(size, index.lanes, buffer.dtype):
             return f"*({declare_type(g, value.dtype)}*){address} = {bare(text)};"
         return f"{g.need('store_lanes')}<{size}>({address}, {bare(text)});"

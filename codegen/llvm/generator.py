@@ -92,13 +92,6 @@ class Generator(Dispatch):
         """Fast-math flags of float arithmetic: by default only contraction (fused multiply-add) is allowed."""
         return "fast " if self.program.fast_math else "contract "
 
-    def in_address(self, e: Expr) -> str:
-        """``e`` as an index: it is in bounds, so it fits its type, and the index arithmetic in it does not overflow."""
-        around, self.address = self.address, e
-        value = self.expr(e)
-        self.address = around
-        return value
-
     def no_wrap(self, e: Expr, text: str = "") -> str:
         """LLVM's flag of a sum, difference, product or ramp of integers that does not overflow: an index does not, nor does
         arithmetic in one that is not of data, or known to fit. What has one ``text`` is equal in a block."""

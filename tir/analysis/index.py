@@ -364,7 +364,7 @@ def index_of(func: PrimFunc) -> Index:
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:
     """The statements of the body of a block or a loop, in order, inside of the buffers that it declares first."""
-    body = _declaring(_owner(host)).body
+    body = _declaring(node_of(host)).body
     return list(body.stmts) if isinstance(body, SeqStmt) else [body]
 
 
@@ -384,7 +384,7 @@ def order(scope: BlockRef | LoopRef, block: Place) -> int:
 
 def top_statement(place: Place, host: BlockRef | LoopRef) -> Place:
     """The ancestor of ``place`` (or itself) that is one of the ``statements`` of ``host``."""
-    owner = _declaring(_owner(host))
+    owner = _declaring(node_of(host))
     current = place
     for above in place.ancestors():
         if above.node is owner:
@@ -417,13 +417,13 @@ def met_around(block: BlockRef, host: BlockRef | LoopRef) -> list[Expr]:
     """The conjuncts of the predicate of ``block`` that nothing inside of ``host`` changes, neither a loop nor a store."""
     inside = {p.var for p in loops_below(block, host)}
     parts = [c for c in conjuncts(block.node.predicate) if not is_const(c, 1) and not uses_var(c, inside)]
-    return [c for c in parts if not (has_load(c) and block.may_change(c, _owner(host)))]
+    return [c for c in parts if not (has_load(c) and block.may_change(c, node_of(host)))]
 
 
 def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
     """A statement around ``ref``, in one of the ``statements`` of ``host``, that is not a loop (an ``if`` or a let); None
     if there is none."""
-    owner = _declaring(_owner(host))
+    owner = _declaring(node_of(host))
     for place in ref.ancestors():
         if place.node is owner or isinstance(place.node, Block):
             return None
@@ -437,7 +437,3 @@ def _declaring(owner: Any) -> Any:
     while isinstance(owner.body, DeclBuffer):
         owner = owner.body
     return owner
-
-
-def _owner(host: BlockRef | LoopRef) -> Block | For:
-    return host.block if isinstance(host, BlockRef) else host.node

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tensor_intrin import TensorIntrin
+from .tensor_intrin import TensorIntrin, parsed
 
 TILE = 16  # rows of a tile, and columns of sums
 # left type, right type, sum type, elements per group, kind of product
@@ -19,12 +19,6 @@ _KINDS = {
     "su": ("int8", "uint8", "int32", 4),
     "uu": ("uint8", "uint8", "int32", 4),
 }
-
-
-def _parse(text: str) -> Any:
-    from ..script import parse
-
-    return parse(text)
 
 
 def _buffer(name: str, shape: str, dtype: str, strides: str = "", scope: str = "amx.tile") -> str:
@@ -72,7 +66,7 @@ def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
     impl += (
         f'        T.evaluate(T.amx_tile_{op}(C.data, {number}, A.access_ptr("{mode}"), row * {step}, dtype="void"))\n'
     )
-    return _parse(desc), _parse(impl)
+    return parsed(desc, impl)
 
 
 def _zero(dtype: str) -> tuple[Any, Any]:
@@ -89,7 +83,7 @@ def _zero(dtype: str) -> tuple[Any, Any]:
     )
     impl = head.format("impl") + regions
     impl += '        T.evaluate(T.amx_tile_zero(C.data, C.elem_offset // 256, dtype="void"))\n'
-    return _parse(desc), _parse(impl)
+    return parsed(desc, impl)
 
 
 def _dot(kind: str) -> tuple[Any, Any]:
@@ -120,7 +114,7 @@ def _dot(kind: str) -> tuple[Any, Any]:
             A.data, A.elem_offset // {whole}, B.data, B.elem_offset // {whole}, dtype="void"))
 """
     )
-    return _parse(desc), _parse(impl)
+    return parsed(desc, impl)
 
 
 def amx_intrinsics(kind: str) -> dict[str, str]:

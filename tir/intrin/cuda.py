@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import DType
-from .tensor_intrin import TensorIntrin
+from .tensor_intrin import TensorIntrin, parsed
 
 _DTYPES = {
     "f16": "float16", "bf16": "bfloat16", "tf32": "float32", "f32": "float32", "s8": "int8", "i8": "int8",
@@ -21,12 +21,6 @@ _PTX = {
     "i32": "int32",
 }  # fmt: skip
 _SCOPES = {"shared": "shared", "shared_dyn": "shared.dyn", "global": "global"}
-
-
-def _parse(text: str) -> Any:
-    from ..script import parse
-
-    return parse(text)
 
 
 def _buffer(name: str, rows: int, columns: int, dtype: str, scope: str, strides: str = "", factor: int = 16) -> str:
@@ -89,7 +83,7 @@ def _wmma_load(shape: tuple[int, int, int], kind: str, operand: str, trans: bool
             A.access_ptr("r"), s1, "{layout}", dtype="handle"))
 """
     )
-    return _parse(_copy_desc(rows, columns, dtype, scope, target)), _parse(impl)
+    return parsed(_copy_desc(rows, columns, dtype, scope, target), impl)
 
 
 def _wmma_store(shape: tuple[int, int, int], kind: str, scope: str) -> tuple[Any, Any]:
@@ -108,7 +102,7 @@ def _wmma_store(shape: tuple[int, int, int], kind: str, scope: str) -> tuple[Any
             C.access_ptr("w"), d1, "row_major", dtype="handle"))
 """
     )
-    return _parse(_copy_desc(m, n, dtype, "wmma.accumulator", scope)), _parse(impl)
+    return parsed(_copy_desc(m, n, dtype, "wmma.accumulator", scope), impl)
 
 
 def _zero(dtype: str) -> str:
@@ -147,7 +141,7 @@ def _wmma_fill(shape: tuple[int, int, int], kind: str) -> tuple[Any, Any]:
         T.evaluate(T.tvm_fill_fragment(C.data, {m}, {n}, {k}, {_number("C", "d1", m, n)}, {_zero(dtype)}, dtype="handle"))
 """
     )
-    return _parse(_fill_desc(m, n, dtype, "wmma.accumulator")), _parse(impl)
+    return parsed(_fill_desc(m, n, dtype, "wmma.accumulator"), impl)
 
 
 def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) -> tuple[Any, Any]:
@@ -177,7 +171,7 @@ def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) 
             B.data, {_number("B", "b1", rows, columns)}, C.data, {number}, dtype="handle"))
 """
     head = "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n" + heads
-    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+    return parsed(head.format("desc") + desc, head.format("impl") + impl)
 
 
 _WMMA = {
@@ -302,7 +296,7 @@ def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, An
             T.evaluate(T.ptx_ldmatrix({not along_k}, 4, ".b16", W.data, W.elem_offset + {held} * tx,
                 S.access_ptr("r"), s1 * ({row}) + {column}, dtype="{dtype}"))
 """
-    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+    return parsed(head.format("desc") + desc, head.format("impl") + impl)
 
 
 def _mma(kind: str, out: str) -> tuple[Any, Any]:
@@ -336,7 +330,7 @@ def _mma(kind: str, out: str) -> tuple[Any, Any]:
         for half in (0, 1)
     )
     impl = '        for tx in T.thread_binding(0, 32, "threadIdx.x"):\n' + calls
-    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+    return parsed(head.format("desc") + desc, head.format("impl") + impl)
 
 
 def _mma_fill(kind: str) -> tuple[Any, Any]:
@@ -365,7 +359,7 @@ def _mma_fill(kind: str) -> tuple[Any, Any]:
             T.evaluate(T.mma_fill(8, C.data, C.elem_offset + tx * 8, dtype="{dtype}"))
 """
     )
-    return _parse(desc), _parse(impl)
+    return parsed(desc, impl)
 
 
 def _mma_store(kind: str, scope: str) -> tuple[Any, Any]:
@@ -390,7 +384,7 @@ def _mma_store(kind: str, scope: str) -> tuple[Any, Any]:
     impl = f"""        for tx in T.thread_binding(0, 32, "threadIdx.x"):
             T.evaluate(T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + tx * 8, d1, dtype="{dtype}"))
 """
-    return _parse(head.format("desc") + desc), _parse(head.format("impl") + impl)
+    return parsed(head.format("desc") + desc, head.format("impl") + impl)
 
 
 _MMA = {"f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "e4m3": ("f32",), "e5m2": ("f32",)}

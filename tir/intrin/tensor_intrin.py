@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .. import extension
 from ..function import PrimFunc
@@ -98,3 +98,10 @@ class TensorIntrin:
     def _load() -> None:
         """Import the built-in families, which register themselves."""
         from . import amx, cuda, dot_product_common, x86  # noqa: F401
+
+
+def parsed(desc: str, impl: str) -> tuple[Any, Any]:
+    """What an instruction computes, and how it is called, from their texts."""
+    from ..script import parse
+
+    return parse(desc), parse(impl)

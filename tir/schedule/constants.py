@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..aliases import may_alias, shares_memory, sharing
+from ..aliases import may_alias, parameter_pointers, shares_memory, sharing
 from ..analysis.contents import free_in
 from ..analysis.effects import Effects, effects
 from ..buffer import Buffer
@@ -138,11 +138,8 @@ def places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
     [(2, 3), (0, 1)]
     """
 
-    def known(of: PrimFunc) -> list[Var]:
-        return [of.buffer_map[p].data if p in of.buffer_map else p for p in of.params]
-
-    numbers = {v: n for n, v in enumerate(known(func))}
-    return tuple(numbers[v] for v in known(part) if v in numbers)
+    numbers = {v: n for n, v in enumerate(parameter_pointers(func))}
+    return tuple(numbers[v] for v in parameter_pointers(part) if v in numbers)
 
 
 class Foldable:

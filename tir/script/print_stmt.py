@@ -17,7 +17,6 @@ from .print_expr import MARK, UNMARK, ExprPrinter, quoted
 from .print_names import legal
 
 _LOOPS = {"serial": "T.serial", "parallel": "T.parallel", "vectorized": "T.vectorized", "unrolled": "T.unroll"}
-_SCOPED = (s.LetStmt, s.Allocate, s.AllocateConst, s.DeclBuffer, s.AttrStmt, s.BufferRealize)
 
 
 class Printer(ExprPrinter):

@@ -17,6 +17,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...op import OPS, string_arg
 from .. import numbers
+from ..expressions import identifier
 from ..nesting import is_deep
 from ..numbers import is_small_float, storage_dtype, value_dtype
 from .lanes import Lanes
@@ -401,10 +402,6 @@ class Values(ABC):
             f"the kernel calls the function {string_arg(e.args[0])!r}, which the simulator does not implement; legal: operators "
             "of T, as T.atomic_add is for atomicAdd"
         )
-
-
-def identifier(name: str) -> str:
-    return "".join(ch if ch.isascii() and (ch.isalnum() or ch == "_") else "_" for ch in name) or "v"
 
 
 def convert(x: np.ndarray, source: DType, target: DType) -> np.ndarray:

@@ -18,6 +18,7 @@ from ..core import CLOSE
 from ..nest import Access, Axis, Nest, least, volume
 from ..space import Env, Fork, choose, rule
 from ..tile_costs import CONFLICT, LINE, collide
+from ..turning import inside
 from .contraction import Contraction, epilogue
 from .inline import padded_in_place
 from .reductions import adds_bytes, is_close, lies_along
@@ -93,11 +94,6 @@ def _results(sch: Schedule, nest: Nest) -> Sequence[str]:
     return [after]
 
 
-def _inside(sch: Schedule, block: str, loop: LoopRV) -> list[LoopRV]:
-    loops = sch.get_loops(block)
-    return loops[loops.index(loop) + 1 :]
-
-
 @dataclass(frozen=True)
 class _Tile:
     """What is summed at a time: vectors of ``lanes`` along the last axis, some ``column``s by ``high`` places of the axis ``above``."""
@@ -134,7 +130,7 @@ class _Tile:
         made.reorder(*strips, *around, place, *window, *tile, middle, lane)
         for result in results:
             made.reverse_compute_at(result, place, preserve_unit_loops=True)
-            *others, last = _inside(made, result, place)
+            *others, last = inside(made, result, place)
             for loop in others:
                 made.unroll(loop)
             _, each, part = made.split(last, [None, vectors, self.lanes])
@@ -145,7 +141,7 @@ class _Tile:
         made.vectorize(lane)
         without_borders(made, nest, [a for a in nest.spatial if a not in self._masked])
         init = made.decompose_reduction(nest.name, window[0])
-        *others, last = _inside(made, init.name, place)
+        *others, last = inside(made, init.name, place)
         made.vectorize(last)
         for loop in others:
             made.unroll(loop)
