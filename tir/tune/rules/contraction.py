@@ -342,7 +342,8 @@ class Tiling:
         cores = self.env.threads if self.shared == "panels" else 1
         fitting = max(1, min(self.env.machine.sizes["L2"] // 2 // one, self.panels // cores))
         sizes = [f for f in range(1, min(fitting, self.panels) + 1) if self.panels % f == 0 or f * 2 > fitting]
-        best = max(sizes, key=lambda f: (-uneven(-(-self.panels // f), cores), f))
+        full = [f for f in sizes if f * 2 > fitting and self.panels % f == 0]  # no group asks which panels it has
+        best = max(sizes, key=lambda f: (-uneven(-(-self.panels // f), cores), f in full, f))
         best = min(best, STREAMED) if self.streams else best
         if self.found.gather and self._bytes_of_other <= self.env.machine.sizes["L2"] // 2:
             best = 1  # what is used with each panel stays in the cache
