@@ -498,5 +498,20 @@ def is_padding(nest: Nest) -> bool:
     return is_view(inside) and not has_load(asked) and not has_load(around)
 
 
+def epilogue(sch: Schedule, product: Nest) -> str | None:
+    """The only consumer, if it is elementwise in the result: it is computed for a tile while that is in registers."""
+    consumers = sch.get_consumers(product.name)
+    nest = Nest.of(sch, consumers[0].name) if len(consumers) == 1 else None
+    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs != volume(product.spatial):
+        return None
+    own = [a for a in nest.loads if a.buffer is product.stores[0].buffer]
+    if len(own) != 1 or len(own[0].places) != len(own[0].indices):
+        return None
+    store = nest.stores[0]
+    in_place = own[0].places == store.places and len(own[0].indices) == len(store.indices)
+    in_order = [own[0].places.get(a.var) for a in nest.axes] == list(range(len(own[0].indices)))
+    return nest.name if in_place or in_order else None
+
+
 def _is_arithmetic(item: Any) -> bool:
     return isinstance(item, Expr) and not isinstance(item, (Cast, IntImm, Var)) and item.dtype.is_float

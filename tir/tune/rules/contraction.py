@@ -23,7 +23,7 @@ from ...target import streams
 from ...visit import uses_var, walk
 from ..core import CLOSE, parts_of
 from ..machine import measured
-from ..nest import Access, Axis, Nest, extent_of, is_padding, is_view, unconverted, usual, volume
+from ..nest import Access, Axis, Nest, epilogue, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..tile_costs import CONFLICT, LINE, any_columns, any_rows_cost, collide, straight_steps, tile_cost, uneven
 from ..turning import turn_panels
@@ -562,21 +562,6 @@ class Tiling:
         sch.unroll(middle)
         if self.streams:
             sch.annotate(loops[0], "pragma_nontemporal", sch.get(store).writes[0].buffer.name)
-
-
-def epilogue(sch: Schedule, product: Nest) -> str | None:
-    """The only consumer, if it is elementwise in the result: it is computed for a tile while that is in registers."""
-    consumers = sch.get_consumers(product.name)
-    nest = Nest.of(sch, consumers[0].name) if len(consumers) == 1 else None
-    if nest is None or nest.reduce or len(nest.stores) != 1 or nest.runs != volume(product.spatial):
-        return None
-    own = [a for a in nest.loads if a.buffer is product.stores[0].buffer]
-    if len(own) != 1 or len(own[0].places) != len(own[0].indices):
-        return None
-    store = nest.stores[0]
-    in_place = own[0].places == store.places and len(own[0].indices) == len(store.indices)
-    in_order = [own[0].places.get(a.var) for a in nest.axes] == list(range(len(own[0].indices)))
-    return nest.name if in_place or in_order else None
 
 
 def padded(sch: Schedule, found: Contraction, width: int) -> tuple[BlockRV, BlockRV]:

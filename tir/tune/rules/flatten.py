@@ -9,9 +9,9 @@ from math import inf
 from ...arith.index_map import IndexMap
 from ...expr import Expr, Var
 from ...schedule import Schedule
-from ..nest import Access, Axis, Nest, continued, volume
+from ..nest import Access, Axis, Nest, continued, epilogue, volume
 from ..space import Env, rule
-from .contraction import Contraction, epilogue
+from .contraction import Contraction
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ...annotations import PARTITION_HINT
 from ...schedule import Schedule
 from ...stmt import SERIAL, UNROLLED
-from ..nest import Axis, Nest, extent_of
+from ..nest import Axis, Nest, epilogue, extent_of
 from ..space import Env
-from .contraction import epilogue
 from .spatial import share_out, stream, vectorize
 
 LEAST = 8  # terms of a window: of fewer, partial sums take as many loads as they save

@@ -15,11 +15,11 @@ from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var, walk
 from ..core import CLOSE
-from ..nest import Access, Axis, Nest, least, volume
+from ..nest import Access, Axis, Nest, epilogue, least, volume
 from ..space import Env, Fork, choose, rule
 from ..tile_costs import CONFLICT, LINE, collide
 from ..turning import inside
-from .contraction import Contraction, epilogue
+from .contraction import Contraction
 from .inline import padded_in_place
 from .reductions import adds_bytes, is_close, lies_along
 from .sliding import with_shared_sums
