@@ -24,6 +24,7 @@ from ..stmt import (
     For,
 )
 from ..visit import uses_var, vars_in
+from .contents import sub_statements
 from .wellformed import Problem, bound_values, bounds, named_in_predicate, parts_of
 
 
@@ -230,9 +231,8 @@ class Checker:
             fresh += [p for p in match.made() if p not in self.defined]
             self.defined.update(fresh)
         self.expr(s, *block.reads, *block.writes)
-        for x in (block.init, block.body):
-            if x is not None:
-                self.visit(x)
+        for x in sub_statements(block):
+            self.visit(x)
         ended = (*allocated, *(m.buffer for m in block.match_buffers))
         pointers = [buffer.data for buffer in ended]
         self.defined.difference_update(fresh, ended, pointers)
