@@ -108,15 +108,15 @@ class Node:
 
     def updated(self: T, **fields: Any) -> T:
         """A copy with these fields; ``self`` if its own are the same nodes, or tuples of the same."""
-        return self if all(_is_same(getattr(self, n), v) for n, v in fields.items()) else self.replace(**fields)
+        for name, value in fields.items():
+            own = getattr(self, name)
+            if own is not value and not (type(own) is tuple and len(own) == len(value) and all(map(is_, own, value))):
+                return self.replace(**fields)
+        return self
 
     def with_body(self: T, body: Any) -> T:
         """A copy with another ``body``, of a node that has one."""
         raise NotImplementedError  # made by `node` for each class with that field
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is tuple and type(b) is tuple and len(a) == len(b) and all(map(is_, a, b)))
 
 
 _set_memos: Any = vars(Node)["_memos"].__set__

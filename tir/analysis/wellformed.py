@@ -87,14 +87,21 @@ def verify(func_or_mod: PrimFunc | IRModule) -> None:
 
 def _keeps_scopes(func: PrimFunc) -> bool:
     """Whether a function uses only what is defined where it uses it, and breaks no rule about one node."""
-    params, buffers = {*func.params}, func.buffer_map.values()
-    sizes = [size for buffer in buffers for size in buffer.sizes]
-    # a variable that a shape names first, it defines
-    defined = params.union(buffers, [b.data for b in buffers], [s for s in sizes if type(s) is Var])
+    params = {*func.params}
     if len(params) < len(func.params) or not params.issuperset(func.buffer_map):
         return False
-    scopes = (_of_values(sizes), scope_of(func.body))
-    return all(scope is not None and scope.fits(defined) for scope in scopes)
+    defined: set[Any] = params
+    sizes: list[Any] = []
+    for buffer in func.buffer_map.values():
+        defined.update((buffer, buffer.data))
+        sizes += buffer.sizes
+    if sizes:
+        defined.update(s for s in sizes if type(s) is Var)  # one that a shape names first, it defines
+        given = _of_values(sizes)
+        if given is None or not given.fits(defined):
+            return False
+    scope = scope_of(func.body)
+    return scope is not None and scope.fits(defined)
 
 
 def bounds(region: Iterable[Any]) -> list[Expr]:
