@@ -324,3 +324,45 @@ def f(a: T.handle):
         tir.interp.run(func, wanted)
         tir.interp.run(made, found)
         np.testing.assert_array_equal(found, wanted)
+
+
+VECTORS_LEFT = """
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, ((n + 3) // 4 * 4,), "int32")
+    B = T.match_buffer(b, (n,), "int32")
+    C = T.alloc_buffer((12,), "int32")
+    for i, p in T.grid((n + 23) // 24, 2):
+        for k in range(3):
+            for v in T.unroll(3):
+                if i * 6 + p * 3 + v < (n + 3) // 4:
+                    for lane in T.vectorized(4):
+                        C[v * 4 + lane] = T.if_then_else(k == 0, 0, C[v * 4 + lane]) + A[i * 24 + p * 12 + v * 4 + lane] * k
+        for v in T.unroll(3):
+            for lane in T.vectorized(4):
+                if i * 24 + p * 12 + v * 4 + lane < n:
+                    B[i * 24 + p * 12 + v * 4 + lane] = C[v * 4 + lane]
+"""
+
+
+def test_what_is_left_of_a_panel_is_asked_before_a_loop_inside():
+    """How many of three vectors there are, not in each iteration for each; lanes are asked for in the last of these alone."""
+    func = parse(VECTORS_LEFT)
+    made = tir.transform.loop_partition(func)
+    inner = [n for n in walk(made.body) if isinstance(n, For) and n.loop_var.name == "k"]
+    assert len(inner) == 3 and not any(isinstance(m, IfThenElse) for n in inner for m in walk(n))
+    stored = [n for n in walk(made.body) if isinstance(n, BufferStore) and n.buffer.name == "B"]
+    asked = [
+        n
+        for n in walk(made.body)
+        if isinstance(n, IfThenElse) and any(getattr(m, "name", "") == "lane" for m in walk(n.condition))
+    ]
+    assert len(stored) == 5 and len(asked) == 3
+    for n in range(31):
+        padded, wanted = np.arange(-(-n // 4) * 4, dtype="int32"), np.zeros(n, "int32")
+        found = wanted.copy()
+        tir.interp.run(func, padded, wanted)
+        tir.interp.run(made, padded, found)
+        np.testing.assert_array_equal(found, wanted)
+        assert n < 2 or wanted[1] == 3

@@ -268,6 +268,23 @@ def test_panels_of_symbolic_width_are_narrower_for_what_is_empty(parts, wanted, 
     assert width(256) == 64 and width(te.var("m")) == wanted
 
 
+@pytest.mark.parametrize("columns", [16, 17, 32, 33, 48, 49, 63, 64, 65, 97, 113])
+def test_the_last_panel_has_as_many_vectors_as_are_left(columns: int):
+    """Which is asked for before the sums, and not beside each of them."""
+    target = "llvm -vector_width=128 -num-cores=1"
+    func = te.create_prim_func(product(te.var("n"), te.var("m"), te.var("k")))
+    sch = tir.tune.default(func, target)
+    sums = [n for n in walk(tir.lower(sch.mod)["main"].body) if isinstance(n, For) and n.loop_var.name.startswith("k")]
+    vectors = {len({n.indices for n in walk(loop) if isinstance(n, BufferStore)}) for loop in sums}
+    assert len(vectors) >= 3
+    run, rng = tir.build(sch.mod, target), np.random.default_rng(0)
+    for rows, terms in ((33, 32), (36, 35)):
+        a, b = (rng.standard_normal(shape).astype("float32") for shape in ((rows, terms), (terms, columns)))
+        found = np.full((rows, columns), np.nan, "float32")
+        run(a, b, found)
+        np.testing.assert_allclose(found, a.astype("float64") @ b, rtol=1e-4, atol=1e-4)
+
+
 def test_versions_have_buffers_of_their_own():
     """A buffer that both used would be kept for all rows; in the short version a row of it is of constant size."""
     text = tir.lower(tir.tune.default(symbolic(softmax), TARGET).mod).script()

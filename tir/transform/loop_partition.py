@@ -33,6 +33,7 @@ from ..expr import (
     Var,
     conjuncts,
     const,
+    constant,
     is_const,
     max_,
     min_,
@@ -40,12 +41,13 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ..visit import free_vars, kinds, rewrite, statements, substitute, uses_var, walk
+from ..visit import free_vars, kinds, rewrite, rewrite_statements, statements, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
 _SPEED_KINDS = ("vectorized", "unrolled")
 _GUARDS = {IfThenElse, Select, Call, Max, Min, FloorMod}  # classes of what decides, or may, how iterations differ
+FAR = 1 << 30  # more than is left of any extent
 WRITTEN_OUT = 4  # most iterations of strips whose rests are written out: more are as fast with conditions, and code grows as the square
 
 
@@ -88,7 +90,8 @@ class _Cutter:
                     return made
         with self.analyzer.scope():
             self.analyzer.bind(s.loop_var, s.domain, s.body)
-            body = self.visit(s.body)
+            body = self.by_number(s) if s.kind in ("serial", "parallel") else None
+            body = body or self.visit(s.body)
         return s.updated(body=body)
 
     def partitioned(self, s: For, cut: Expr, threshold: Expr) -> Stmt | None:
@@ -134,7 +137,9 @@ class _Cutter:
         """What is left of full strips, written out for each number of iterations that may be left, where a loop inside would ask for
         that number in each of its iterations: a tile of rows in registers then sums as many as there are in straight code. None
         where none would."""
-        asked = (n for c in _asked_again(tail, {}) for n in walk(self.analyzer.simplify(c)) if isinstance(n, FloorMod))
+        asked = (
+            n for c, _ in _asked_again(tail, {}) for n in walk(self.analyzer.simplify(c)) if isinstance(n, FloorMod)
+        )
         outer = set(free_vars(tail))
         rest = next((n for n in asked if isinstance(n.b, IntImm) and outer.issuperset(free_vars(n))), None)
         most = rest.b.value if rest is not None and isinstance(rest.b, IntImm) else 0
@@ -154,6 +159,40 @@ class _Cutter:
         return reduce(
             lambda less, n: IfThenElse(GE(rest, const(n, rest.dtype)), known(n), less), range(1, most), known(0)
         )
+
+    def by_number(self, s: For) -> Stmt | None:
+        """The body of a loop, written out for each number of iterations of an unrolled loop inside that a guard lets pass, where a loop between
+        would ask for that number in each of its iterations: a tile in registers then has as many vectors of columns as are left. None
+        where none would."""
+        found = self.asked_by(s)
+        if found is None:
+            return None
+        left, step, most = self.analyzer.simplify(found[0]), *found[1:]
+        whole, within = Var("left", left.dtype), Var("left", left.dtype)
+        body = rewrite_statements(s.body, lambda n: _in_terms_of(n, linear(left), step, whole, within))
+
+        def known(count: int) -> Stmt:
+            low, end = (count - 1) * step if count else -FAR, count * step if count < most else FAR
+            with self.analyzer.scope():
+                for number, first in ((whole, low + 1), (within, low)):
+                    self.analyzer.bind(number, Range(const(first, left.dtype), const(end - first + 1, left.dtype)))
+                return substitute(self.visit(_Decider(self.analyzer).visit(body)), {whole: left, within: left})
+
+        versions = ((n, GT(left, const((n - 1) * step, left.dtype))) for n in range(1, most + 1))
+        none = known(0)
+        return reduce(lambda less, n: IfThenElse(n[1], known(n[0]), less), versions, None if is_nop(none) else none)
+
+    def asked_by(self, s: For) -> tuple[Expr, int, int] | None:
+        """What is left of an extent in each iteration of ``s``, how much of it one of an unrolled loop inside takes, and of how many; None
+        where no guard asks for it again and again."""
+        outer = set(free_vars(s.body))
+        for part, loop in _asked_again(s.body, {}):
+            step, rest = _inequality(_undivided(part), loop.loop_var) or (0, Linear())
+            used, most = rest.coefficients() or {}, constant(loop.extent) or 0
+            if s.loop_var in used and used.keys() <= outer and step < 0 and 2 <= most <= WRITTEN_OUT:
+                left = rest.build(part.a.dtype) + 1
+                return None if may_change(left, s.body, self.aliased) else (left, -step, most)
+        return None
 
     def at_most_one(self, low: Expr, end: Expr) -> bool:
         """Whether [low, end) has one iteration at most, such as [n // 8, (n + 7) // 8): what is left of full strips."""
@@ -254,18 +293,47 @@ class _Cutter:
         return found
 
 
-def _asked_again(item: Stmt, loops: dict[Var, str]) -> Iterator[Expr]:
-    """The guards of iterations of unrolled loops that a loop between asks again in each of its own."""
+def _asked_again(item: Stmt, loops: dict[Var, For]) -> Iterator[tuple[Expr, For]]:
+    """The guards of iterations of unrolled loops that a loop between asks again in each of its own; and the loop, the last of several."""
     if isinstance(item, For):
-        loops = {**loops, item.loop_var: item.kind}
+        loops = {**loops, item.loop_var: item}
     elif isinstance(item, IfThenElse):
         for part in _conjuncts(item.condition):
-            used = {kind for var, kind in loops.items() if uses_var(part, var)}
-            if used == {"unrolled"} and "serial" in loops.values():
-                yield part
+            used = [loop for var, loop in loops.items() if uses_var(part, var)]
+            if {loop.kind for loop in used} == {"unrolled"} and any(x.kind == "serial" for x in loops.values()):
+                yield part, used[-1]
     for child in item.children():
         if isinstance(child, Stmt):
             yield from _asked_again(child, loops)
+
+
+def _undivided(part: Expr) -> Expr:
+    """A part of a condition of whole strips, ``i < (n + 15) // 16``, as one of what these are of."""
+    if not isinstance(part, LT) or not isinstance(part.b, FloorDiv) or not isinstance(part.b.b, IntImm):
+        return part
+    size = part.b.b
+    return part.a * size + (size.value - 1) < part.b.a if size.value > 0 else part
+
+
+def _in_terms_of(s: Any, left: Linear, step: int, whole: Var, within: Var) -> Any:
+    """A guard that compares what is ``left``, in iterations of ``s``, with loops and constants: ``whole`` stands for it where these are multiples of
+    ``step``, and else ``within``."""
+    if not isinstance(s, IfThenElse):
+        return None
+    parts = _conjuncts(s.condition)
+    made: list[Expr] = []
+    for part in parts:
+        bare = _undivided(part)
+        rest = (
+            linear(bare.a).minus(linear(bare.b)).add(left) if isinstance(bare, LT) and is_index(bare.a.dtype) else None
+        )
+        factors, known = rest.coefficients() if rest else None, left.coefficients()
+        if rest is None or factors is None or known is None or not known.keys().isdisjoint(factors):
+            made.append(part)
+        else:
+            number = within if any(n % step for n in (rest.const, *factors.values())) else whole
+            made.append(rest.build(number.dtype) < number)
+    return None if all(a is b for a, b in zip(made, parts)) else s.replace(condition=reduce(And, made))
 
 
 def _without_hint(s: Stmt) -> Stmt:
@@ -412,7 +480,7 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     where no more than one iteration is left.
 
     Where a loop inside would ask in each of its iterations for how many of an unrolled loop are left, that is asked before, and there is
-    straight code for each number, of strips of up to four.
+    straight code for each number, of strips of up to four; so it is for what is left of a panel of vectors in each iteration of a loop around.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for

@@ -430,7 +430,7 @@ class Tiling:
         share_out(sch, shared, found.operations, self.env)
         far = self._far_panels(sch, pack)  # lines of several steps requested at once would wait for each other
         each = (tile // 64) * (tile % 64) * self.vectors
-        steps = [1] if far else straight_steps(found.terms[-1].size, each)
+        steps = [1] if far or found.terms[-1].extent is None else straight_steps(found.terms[-1].size, each)
         around, inner = sch.split(term, [None, choose(sch, steps, [1 + 0.1 * n for n in range(len(steps))])])
         sch.unroll(inner)  # chosen last: schedules that differ in nothing else have all other steps in common
         if far:
@@ -473,7 +473,8 @@ class Tiling:
         after = sch.get_consumers(name)[0].name if found.chunks else epilogue(sch, found.nest)
         pack = store = None
         if not found.lane.fills(self.width) and found.is_packable and self.is_packed:
-            pack, store = padded(sch, found, self.width)
+            # of any number of columns, the last panel has as many vectors as are left
+            pack, store = padded(sch, found, self.width if found.lane.extent is not None else self.lanes)
             if after is not None:
                 sch.compute_inline(store)
         elif self.is_packed:
