@@ -12,6 +12,7 @@ from tests.tune.test_contraction import PRODUCTS, product
 from tir import ops, te
 from tir.function import IRModule
 from tir.library import rows
+from tir.script import parse
 from tir.testing import assert_same_result
 from tir.tune.drawing import RuleSource
 from tir.tune.gpu_model import chip_of, counted
@@ -19,6 +20,7 @@ from tir.tune.model import predict
 from tir.tune.nest import Nest, usual
 from tir.tune.product import as_product
 from tir.tune.rules.contraction import Contraction
+from tir.tune.rules.gpu_tiles import block_tiles
 from tir.tune.space import Env, space_of
 
 AMPERE, HOPPER = "cuda-sim -arch=sm_80", "cuda-sim -arch=sm_90"
@@ -343,3 +345,23 @@ def test_what_memory_decides_is_decided_in_a_kernel(head: str, tail: str):
     for result, made in zip(found, (program, tir.tune.default(program, target="cuda").mod)):
         tir.build(made, "cuda-sim")(a, np.array([5], "int32"), result)
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("init", ["D[vj]", "D[vi] * 2.0 + D[0]"])
+@pytest.mark.parametrize("n", [64, 50])
+@pytest.mark.filterwarnings("error")
+def test_a_product_that_begins_with_what_is_read_is_tiled(n: int, init: str):
+    """The operands are staged, and not what the init reads, which is padded where it is read."""
+    program = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((64, 30), "float32"), B: T.Buffer((30, {n}), "float32"), D: T.Buffer((64,), "float32"), C: T.Buffer((64, {n}), "float32")):
+    for i, j, k in T.grid(64, {n}, 30):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = {init}
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+""")
+    begun = tir.Schedule(program, target=AMPERE)
+    for fork in block_tiles(begun, "C", Env.of(begun.target)):
+        assert_same_result(program, fork().mod, engines=(AMPERE,), rtol=1e-4, atol=1e-4)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ..buffer import Buffer
 from ..expr import BufferLoad, IntImm, Var
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
@@ -63,10 +64,11 @@ class Staged:
         factors = {found.rows[0].var: tile[0], found.lane.var: tile[1], found.terms[0].var: tile[2]}
         widths = [_width(contraction, o) for o in (contraction.panel, contraction.other)]
         terms_last = [o.places[found.terms[0].var] == len(o.indices) - 1 for o in (found.panel, found.other)]
-        regions = [r.buffer for r in sch.get(name).reads]
-        numbers = [regions.index(o.buffer) for o in (found.panel, found.other)]
+        operands = [o.buffer for o in (found.panel, found.other)]
         if any(a.size % factors.get(a.var, 1) for a in found.nest.axes):
             sch.pad_einsum(name, [factors.get(i.var, 1) for i in found.nest.block.iter_vars])
+            operands = _padded(sch, name, operands, before)
+        numbers = [[r.buffer for r in sch.get(name).reads].index(buffer) for buffer in operands]
         blocks = [copied(sch, name, number, scope, before) for number in numbers]
         copies = tuple(Copy(*parts) for parts in zip(blocks, widths, terms_last))
         store = written(sch, name, sums, before)
@@ -75,6 +77,19 @@ class Staged:
         by_name = {a.var.name: a for a in nest.axes}
         wanted = [*found.batch, found.rows[0], found.lane, found.terms[0]]
         return Staged(tuple(by_name[a.var.name] for a in wanted), copies, store)
+
+
+def _padded(sch: Schedule, name: str, operands: Sequence[Buffer], before: Sequence[str]) -> list[Buffer]:
+    """What the block reads in place of ``operands`` since it is padded; what else it reads, as what sums begin with, is padded there."""
+    read = [r.buffer for r in sch.get(name).reads]
+    made = [
+        b for n in block_names(sch) if n not in before for b in [sch.get(n)] if b.reads and b.writes[0].buffer in read
+    ]
+    copies = {b.reads[0].buffer: b for b in made}
+    for buffer, copy in copies.items():
+        if buffer not in operands and copy.writes[0].buffer not in operands:
+            sch.compute_inline(copy.name)
+    return [copies[o].writes[0].buffer if o in copies else o for o in operands]
 
 
 def _width(contraction: Contraction, operand: Access) -> int:

@@ -92,7 +92,9 @@ class _Tiles:
         sch.bind(thread_lane, "threadIdx.x")
         sch.reverse_compute_at(staged.store, thread_lane, preserve_unit_loops=True)
         in_vectors(sch, staged.store)
-        near = [sch.cache_read(name, n, "local") for n in range(2)]
+        reads = [r.buffer for r in sch.get(name).reads]
+        numbers = sorted(reads.index(sch.get(copy.block).writes[0].buffer) for copy in staged.copies)
+        near = [sch.cache_read(name, n, "local") for n in numbers]
         for copy in near:
             sch.compute_at(copy, inner, preserve_unit_loops=True)
             in_vectors(sch, copy)
