@@ -451,6 +451,18 @@ def test_a_matrix_that_two_products_read_is_packed_for_one_of_them():
     assert_same_result(func, sch.mod, engines=("llvm",), rtol=1e-4)
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(("size", "stride", "edge"), [(9, 1, 3), (9, 2, 3), (10, 2, 5), (13, 3, 5)])
+def test_images_are_padded_by_rows_of_which_the_last_are_kept(size: int, stride: int, edge: int, batch: int):
+    x, w = te.placeholder((batch, size, size, 4), name="x"), te.placeholder((edge, edge, 4, 16), name="w")
+    y = tir.ops.nn.conv2d(x, w, stride, edge // 2, data_layout="NHWC")
+    func = te.create_prim_func([x, w, tir.ops.nn.relu(y)])
+    found = tir.tune.default(func, "llvm -vector_width=64 -num-cores=1")
+    copy = found.get("pad_temp").writes[0].buffer
+    assert constant(copy.shape[1]) <= edge + stride
+    assert_same_result(found.func, func)
+
+
 def test_padding_by_nothing_is_no_copy():
     found = tir.tune.default(conv2d_nhwc(Layer(1, 6, 4, 8, 1, 2)), SMALL.format(cores=1))
     assert [b.name for b in found.func.buffers()] == ["A", "W", "C"] and "if_then_else" not in found.mod.script()

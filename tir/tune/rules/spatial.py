@@ -56,6 +56,15 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made]
 
 
+def row_by_row(sch: Schedule, row: LoopRV, stages: Sequence[Nest]) -> None:
+    """Compute what ``stages`` make in the iteration of ``row`` that is the first to read it, and keep what the next ones read again. Raises as the
+    steps do."""
+    for stage in reversed(stages):
+        sch.compute_at(stage.name, row, preserve_unit_loops=True)
+    for stage in stages:
+        sch.rolling_buffer(stage.name, 0)
+
+
 def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
     """Run what is within the borders of an array without asking for them, in the serial loops of ``axes``, where a block reads zeros, or
     others, beyond these."""

@@ -13,7 +13,7 @@ from ..nest import Axis, Nest, reach, volume
 from ..space import Env, Fork, choose, rule
 from ..tile_costs import uneven
 from .row_fuse import stages_of
-from .spatial import UNROLL, share_out, stream, vectorize, without_borders
+from .spatial import UNROLL, row_by_row, share_out, stream, vectorize, without_borders
 
 HEIGHTS = (32, 16, 64, 8)  # most rows of a strip, best first
 LEAST = 8  # rows of a strip: of fewer, too many are computed twice
@@ -37,11 +37,7 @@ def strips(sch: Schedule, block: str, env: Env) -> Sequence[Fork]:
 def _row_by_row(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> Schedule:
     """Each row of the result, after the row of each stage that it is the first to read; those before are kept in the L1 cache."""
     made = sch.copy()
-    row = nest.axes[-2].loop
-    for stage in reversed(stages):
-        made.compute_at(stage.name, row, preserve_unit_loops=True)
-    for stage in stages:
-        made.rolling_buffer(stage.name, 0)
+    row_by_row(made, nest.axes[-2].loop, stages)
     for each in (*stages, nest):
         vectorize(made, made.get_loops(each.name)[-1], each.axes[-1].size, env.lanes(each.width), UNROLL)
         for loop in made.get_loops(each.name):
