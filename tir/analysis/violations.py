@@ -8,7 +8,7 @@ from typing import Any
 from ..aliases import shares_memory
 from ..arith import Analyzer
 from ..buffer import Buffer, BufferRegion, IterVar
-from ..expr import BinaryOp, BufferLoad, Call, FloatImm, IntImm, Let, Reduce, Var
+from ..expr import BinaryOp, BufferLoad, Let, Reduce, Var
 from ..function import PrimFunc
 from ..levels import is_launch_axis
 from ..node import Node
@@ -87,8 +87,6 @@ class Checker:
             if kind is Var:
                 if e not in self.defined or e in self.hidden:
                     self.misused(e, node)
-            elif kind is IntImm or kind is FloatImm:
-                continue
             elif kind is BufferLoad:
                 self.buffer_use(e.buffer, node)
                 self.report_all(node, e.buffer.index_faults(e.indices))
@@ -111,8 +109,6 @@ class Checker:
                 self.defined.difference_update(axes)
             elif isinstance(e, BufferRegion):
                 self.region(e, node)
-            elif isinstance(e, Call):
-                left += [arg for arg in e.args if isinstance(arg, Node)]
             elif isinstance(e, Node):
                 left += e.children()
 
