@@ -105,11 +105,14 @@ def _alone(nest: Stmt) -> Stmt:
 
 
 def _parts(root: Any) -> list[Stmt]:
-    """The statements of a root block; those without thread loops between which memory of a launch is used are one."""
+    """The statements of a root block; those without thread loops that share memory of a launch are one, where one of them has no loop
+    that could run as threads. (Nests that all have such are to be bound first, with the memory in the same kernel.)"""
     made = list(root.body.stmts if isinstance(root.body, SeqStmt) else (root.body,))
     for buffer in (b for b in root.alloc_buffers if ends_with_launch(b.scope)):
         users = [n for n, each in enumerate(made) if sharing((buffer,), named(each))]
         between = slice(min(users, default=0), max(users, default=0) + 1)
+        if all(_leading(made[n]) for n in users):
+            continue
         if len(users) > 1 and not any(starts_kernel(n) for each in made[between] for n in walk(each)):
             made[between] = [seq(made[between])]
     return made
@@ -130,7 +133,8 @@ def default_thread_binding(func: PrimFunc, threads: int = THREADS) -> PrimFunc:
     """A top-level nest without thread loops has its parallel outer loops bound to blocks of ``threads`` threads.
 
     The loops are fused and split; if no outer loop is parallel, one thread does the work. In a nest that has thread
-    loops, only the statements outside of these are bound, to one thread. Nests that share memory of a kernel are one nest.
+    loops, only the statements outside of these are bound, to one thread. Statements that share memory of a kernel are one nest, where one of them has no
+    loop that could run as threads.
 
     >>> import tir
     >>> f = tir.script.parse('''
