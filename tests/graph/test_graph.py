@@ -339,21 +339,21 @@ def test_offsets_that_are_not_aligned_or_outside_are_refused():
 def padded():
     """A convolution that copies its padded image, which is too large for the stack, between two sums."""
     b, w = Builder(), np.random.default_rng(0).standard_normal((3, 3, 16, 16)).astype("float32")
-    y = b.call("cumsum", b.input("x", (1, 20, 20, 16)), 1)
+    y = b.call("cumsum", b.input("x", (1, 40, 40, 16)), 1)
     y = b.call("nn.conv2d", y, b.constant(w, "w"), 1, 1, data_layout="NHWC", kernel_layout="HWIO")
     return b.graph({"y": b.call("cumsum", y, 1)})
 
 
 def test_what_kernels_work_in_is_part_of_the_workspace():
     graph = padded()
-    model = compile_graph(graph)
+    model = compile_graph(graph, "llvm -num-cores=2")  # on one thread rows are padded one by one
     (work,) = [v for v in model.plan.offsets if v.name.startswith("conv2d_1_")]
-    assert model.plan.lives[work] == (1, 1) and work.nbytes > 20 * 20 * 16 * 4
-    assert model.workspace_bytes == model.plan.bound == work.nbytes + 20 * 20 * 16 * 4, "and the image, in place"
+    assert model.plan.lives[work] == (1, 1) and work.nbytes > 40 * 40 * 16 * 4
+    assert model.workspace_bytes == model.plan.bound == work.nbytes + 40 * 40 * 16 * 4, "and the image, in place"
     kernels, _, _ = model.module.source("llvm").partition("define i32 @tir.main")
     assert "@__tir_take(ptr @" not in kernels, "kernels take no memory"
-    assert compile_graph(graph, "interpreter").workspace_bytes == 20 * 20 * 16 * 4, "the executor gives them memory"
-    x = np.random.default_rng(1).standard_normal((1, 20, 20, 16)).astype("float32")
+    assert compile_graph(graph, "interpreter").workspace_bytes == 40 * 40 * 16 * 4, "the executor gives them memory"
+    x = np.random.default_rng(1).standard_normal((1, 40, 40, 16)).astype("float32")
     np.testing.assert_allclose(model(x), expected(graph, [x])["y"], rtol=1e-3, atol=1e-3)
 
 

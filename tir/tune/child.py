@@ -342,6 +342,7 @@ class Server:
 
 
 def _limit_memory(size: int) -> None:
+    """Let this process have so many bytes; what it has is not written to disk where a candidate ends it."""
     try:
         import resource
     except ImportError:  # Windows
@@ -349,6 +350,7 @@ def _limit_memory(size: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     bounded = size if most == resource.RLIM_INFINITY else min(size, most)
     resource.setrlimit(resource.RLIMIT_AS, (bounded, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _read(stream: BinaryIO, commands: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
