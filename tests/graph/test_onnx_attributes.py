@@ -412,6 +412,7 @@ X, SKIP, G, B, BIAS = (
         ("Gelu", [X], {}, [X * (1 + _erf(X / 2**0.5)) / 2]),
         ("BiasGelu", [X, B], {}, [(X + B) * (1 + _erf((X + B) / 2**0.5)) / 2]),
         ("FastGelu", [X, B], {}, [(X + B) / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * ((X + B) + 0.044715 * (X + B) ** 3)))]),
+        ("Inverse", [X[:, :, :3]], {}, [np.linalg.inv(X[:, :, :3])]),
         ("QuickGelu", [X], {"alpha": 1.5}, [X / (1 + np.exp(-1.5 * X))]),
         ("FusedMatMul", [X, SKIP], {"transB": 1, "alpha": 0.5}, [X @ SKIP.transpose(0, 2, 1) / 2]),
         ("SimplifiedLayerNormalization", [X, G], {"epsilon": 0.1}, [_root(X, G, 0.1)]),

@@ -445,6 +445,14 @@ case("angle", i(3, 4, low=-3))
 for rows in (1, 2, 4):
     case("_linalg_det", f(2, rows, rows))
     case("_linalg_slogdet", f(rows, rows))
+for rows in (1, 5):
+    for operator in ("inverse", "linalg_inv", "linalg_inv_ex"):
+        case(operator, f(2, rows, rows))
+    for operator in ("linalg_solve", "_linalg_solve_ex"):
+        case(operator, f(rows, rows), f(3, rows, 2))
+        case(operator, f(3, rows, rows), f(3, rows))
+        case(operator, f(3, rows, rows), f(rows))
+        case(operator, f(2, 1, rows, rows), f(3, 4, rows), left=False)
 case("arange.start_step", 1, 9, 3)
 case("arange", 5, dtype=torch.float32)
 case("full", [2, 3], 1.5)
@@ -590,7 +598,7 @@ def count_of_made(name):
         2
         if name == "_linalg_slogdet"
         else 1
-        if name.startswith(("native_", "_native", "_embedding", "_linalg"))
+        if name.startswith(("native_", "_native", "_embedding", "_linalg", "linalg_inv_ex"))
         else None
     )
 

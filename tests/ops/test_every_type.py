@@ -21,6 +21,7 @@ FLOATS = ("float64", "float16", "bfloat16")
 OTHER_TYPES = {  # operators that are not of every float type, with what they say
     "reinterpret": "has 64 bits, and int32 32|has 16 bits, and int32 32",
     "dft": "of float32 or float64",
+    "solve": "in float32 or float64",
     "stft": "of float32 or float64",
 }
 

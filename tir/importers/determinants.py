@@ -1,4 +1,4 @@
-"""Determinants of small matrices."""
+"""Determinants of small matrices, and inverses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from itertools import combinations
 
 from ..graph import Value
 from .making import Making, Unsupported
+
+
+def inverse(c: Making, x: Value) -> Value:
+    """The inverses of matrices; NaN for those that are singular."""
+    return c.op("solve", x, c.op("broadcast_to", c.op("eye", *x.shape[-2:], 0, str(x.dtype)), x.shape))
 
 
 def determinant(c: Making, x: Value) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import Value
+from .determinants import inverse
 from .making import Unsupported, axis_of
 from .onnx_networks import over_root
 from .onnx_table import Call, imported, rounded_once, row
@@ -19,6 +20,11 @@ CONTRIB = "com.microsoft"
 def _gelu(c: Call) -> Any:
     x = c[0] if c.get(1) is None else c.op("add", c[0], c[1])
     return c.op("nn.gelu", x, approximate="tanh" if c.operator == "FastGelu" else "none")
+
+
+@row("Inverse", domain=CONTRIB)
+def _inverse(c: Call) -> Any:
+    return inverse(c, c[0])
 
 
 @row("QuickGelu", domain=CONTRIB)

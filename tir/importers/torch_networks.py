@@ -12,8 +12,8 @@ from ..dtype import DType
 from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
 from ..ops.promotion import wide
-from .determinants import determinant
-from .making import Unsupported, axis_of
+from .determinants import determinant, inverse
+from .making import Unsupported, axis_of, broadcast
 from .resizing import resized, weights_of
 from .torch_table import Call, NotMade, Number, rounded_once, row, type_named
 from .windows import largest_of_windows, places_of_largest, under_windows
@@ -34,6 +34,25 @@ def _determinant(c: Call, A: Value) -> Any:  # noqa: N803
         return made, *factors
     above, below = (c.op("astype", c.op(how, made, 0.0), made.dtype) for how in ("greater", "less"))
     return c.op("subtract", above, below), c.op("log", c.op("abs", made)), *factors
+
+
+@row("inverse", "linalg_inv", "linalg_inv_ex")
+def _inverse(c: Call, x: Any = None, A: Any = None, check_errors: bool = False) -> Any:  # noqa: N803
+    made = inverse(c, A if x is None else x)
+    return (made, NotMade("the number of an element that is 0")) if c.operator == "linalg_inv_ex" else made
+
+
+@row("linalg_solve", "linalg_solve_ex", "_linalg_solve_ex")
+def _solve(c: Call, A: Value, B: Value, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+    """Equations with the matrices ``A``, whose other sides ``B`` are matrices, or vectors of ``A``'s batches."""
+    vectors = len(B.shape) == 1 or B.shape == A.shape[:-1]
+    a, b = (A, c.shaped(B, (*B.shape, 1)) if vectors else B) if left else (c.op("matrix_transpose", x) for x in (A, B))
+    batch = broadcast(a.shape[:-2], b.shape[:-2])
+    made = c.op("solve", *(c.op("broadcast_to", x, (*batch, *x.shape[-2:])) for x in (a, b)))
+    made = c.op("matrix_transpose", made) if not left else c.shaped(made, made.shape[:-1]) if vectors else made
+    return (
+        made if c.operator == "linalg_solve" else (made, *[NotMade("factors of its matrices")] * (len(c.results) - 1))
+    )
 
 
 @row("_int_mm")

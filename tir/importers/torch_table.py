@@ -61,7 +61,7 @@ def row(*names: str) -> Callable[[Row], Row]:
     """Make a function the row of operators: of ATen by their short names, of others with their namespace.
 
     >>> from tir.importers import torch_table
-    >>> torch_table.has_row("relu"), torch_table.has_row("linalg_inv")
+    >>> torch_table.has_row("relu"), torch_table.has_row("linalg_qr")
     (True, False)
     """
 

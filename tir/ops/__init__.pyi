@@ -37,6 +37,7 @@ from tir.ops.statistics import logsumexp as logsumexp, mean as mean
 from tir.ops.products import matmul as matmul, vecdot as vecdot
 from tir.ops.masks import matrix_set_diag as matrix_set_diag, sequence_mask as sequence_mask, tril as tril, trilu as trilu, triu as triu
 from tir.ops.padding import pad as pad
+from tir.ops.systems import solve as solve
 
 def abs(x: te.Tensor) -> te.Tensor:
     """The size of a number; the least signed integer keeps its sign. The tensor is integers or floats."""
