@@ -1,7 +1,9 @@
 """Options shared by the tests, and what is told of a worker that died."""
 
+import contextlib
 import faulthandler
 import gc
+import importlib
 import os
 import shutil
 import subprocess
@@ -20,6 +22,22 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write golden files from what the tests produce")
     parser.addoption("--need-gpu", action="store_true", help="fail, not skip, where there is no CUDA device")
+
+
+def pytest_collection(session):
+    """Each of several workers imports a share of the test files before it collects them all: in a fresh checkout each is then
+    rewritten and compiled by one worker, not by all at once."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    folders = [session.config.invocation_params.dir / arg for arg in session.config.args]
+    files = sorted(file for folder in folders if folder.is_dir() for file in folder.glob("**/test_*.py"))
+    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        if not (file.parent / "__init__.py").exists():  # collected by this name
+            sys.path.insert(0, str(file.parent))
+            with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting says what it is
+                importlib.import_module(file.stem)
+            sys.path.pop(0)
 
 
 def pytest_collection_finish(session):
