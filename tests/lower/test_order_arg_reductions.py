@@ -98,10 +98,13 @@ OTHERS = [in_lanes, in_vectors, in_chunks, steps_reversed_in_tiles]
 
 
 @pytest.mark.parametrize("schedule", [*IN_ORDER, *OTHERS], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("find", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_the_positions_are_those_of_the_program(schedule, find, last, dtype):
+def test_the_positions_are_those_of_the_program(schedule, find, dtype):
+    """Of equals the first or the last: each schedule has every pair of what is found, its type, and which; every second schedule the other half of
+    the triples."""
+    number = [*IN_ORDER, *OTHERS].index(schedule)
+    last = bool((number + (find == "argmin") + (dtype == "int8")) % 2)
     func = program(find, dtype, 1, last)
     sch = tir.Schedule(func)
     schedule(sch, block_of(func))

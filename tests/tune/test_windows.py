@@ -48,10 +48,11 @@ DEPTHWISE = {
 }
 
 
-@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("width", [128, 512])
 @pytest.mark.parametrize("name", DEPTHWISE)
-def test_depthwise_convolutions_are_right(name: str, width: int, cores: int):
+def test_depthwise_convolutions_are_right(name: str, width: int):
+    """Every kind with each width, once on one core and once on two; each width has kinds on one and on two."""
+    cores = 1 + (list(DEPTHWISE).index(name) + width // 512) % 2
     sch = tir.tune.default(DEPTHWISE[name], TARGET.format(width, cores))
     assert_same_result(DEPTHWISE[name], sch.mod, engines=("llvm",))
 
