@@ -178,12 +178,13 @@ def begun(c: Choice) -> PrimFunc:
     a, b = c.pick(("mk", "km")), c.pick(("kn", "nk"))
     at = {"m": "vi", "n": "vj", "k": "vk"}
 
-    def point(axes: str) -> str:
-        return ", ".join(at[x] for x in axes)
+    def point(axes: str, term: str = "vk") -> str:
+        return ", ".join(term if x == "k" else at[x] for x in axes)
 
     one, other = f'T.Cast("{dtype}", A[{point(a)}])', f'T.Cast("{dtype}", B[{point(b)}])'
     term = c.pick((f"{one} * {other}",) * 3 + (f"T.if_then_else(vk <= vi, {one} * {other}, 0)", f"({one} - {other})"))
-    first = c.pick(("0", "D[vj]", "D[vj] * 2 + D[0]", "D[0]", "E[vi]", "E[vi] - D[vj]", "3"))
+    of_operands = [f'T.Cast("{dtype}", {x}[{point(axes, "0")}])' for x, axes in (("A", a), ("B", b))]
+    first = c.pick(("0", "D[vj]", "D[vj] * 2 + D[0]", "D[0]", "E[vi]", "E[vi] - D[vj]", "3", *of_operands))
     update = c.pick(
         ("C[vi, vj] + {0}",) * 4
         + ("{0} + C[vi, vj]", "C[vi, vj] - {0}", "T.max(C[vi, vj], {0})", "T.min({0}, C[vi, vj])")

@@ -481,7 +481,7 @@ def test_panels_that_stay_near_are_used_together(terms: int, is_near: bool):
     assert tiling and tiling.is_packed is not is_near and (tiling.together()[0] == tiling.panels == 4) is is_near
 
 
-@pytest.mark.parametrize("init", ["D[vj]", "D[vj] * 2.0 + D[0]", "D[vi]"])
+@pytest.mark.parametrize("init", ["D[vj]", "D[vj] * 2.0 + D[0]", "D[vi]", "B[1, vj]", "A[vi, 0] + B[0, vj]"])
 @pytest.mark.filterwarnings("error")
 def test_what_sums_begin_with_is_padded_where_it_is_read(init: str):
     """Columns of symbolic number are padded: what the init reads of them is a third copy, beside the panels and the result."""

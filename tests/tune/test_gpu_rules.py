@@ -347,7 +347,7 @@ def test_what_memory_decides_is_decided_in_a_kernel(head: str, tail: str):
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("init", ["D[vj]", "D[vi] * 2.0 + D[0]"])
+@pytest.mark.parametrize("init", ["D[vj]", "D[vi] * 2.0 + D[0]", "B[1, vj]", "A[vi, 0] + B[0, 1]"])
 @pytest.mark.parametrize("n", [64, 50])
 @pytest.mark.filterwarnings("error")
 def test_a_product_that_begins_with_what_is_read_is_tiled(n: int, init: str):

@@ -12,6 +12,7 @@ from ..buffer import Buffer
 from ..expr import BufferLoad, IntImm, Var
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
+from ..visit import walk
 from .nest import Access, Axis, Nest, extent_of
 from .product import as_product
 from .rules.contraction import Contraction
@@ -80,16 +81,18 @@ class Staged:
 
 
 def _padded(sch: Schedule, name: str, operands: Sequence[Buffer], before: Sequence[str]) -> list[Buffer]:
-    """What the block reads in place of ``operands`` since it is padded; what else it reads, as what sums begin with, is padded there."""
-    read = [r.buffer for r in sch.get(name).reads]
+    """What the block sums in place of ``operands`` since it is padded; what else it reads, as what sums begin with, is padded there."""
+    block = sch.get(name)
+    read = [r.buffer for r in block.reads]
     made = [
         b for n in block_names(sch) if n not in before for b in [sch.get(n)] if b.reads and b.writes[0].buffer in read
     ]
-    copies = {b.reads[0].buffer: b for b in made}
-    for buffer, copy in copies.items():
-        if buffer not in operands and copy.writes[0].buffer not in operands:
+    summed = {e.buffer for e in walk(block.body) if isinstance(e, BufferLoad)}
+    copies = {b.reads[0].buffer: b.writes[0].buffer for b in made if b.writes[0].buffer in summed}
+    for copy in made:
+        if copy.writes[0].buffer not in (*summed, *operands):
             sch.compute_inline(copy.name)
-    return [copies[o].writes[0].buffer if o in copies else o for o in operands]
+    return [copies.get(o, o) for o in operands]
 
 
 def _width(contraction: Contraction, operand: Access) -> int:

@@ -592,7 +592,9 @@ def padded(sch: Schedule, found: Contraction, width: int) -> tuple[BlockRV, Bloc
     before = block_names(sch)
     sch.pad_einsum(found.nest.name, [width if i.var is found.lane.var else 1 for i in found.nest.block.iter_vars])
     *copies, store = (n for n in block_names(sch) if n not in before)
-    (pack,) = (n for n in copies if sch.get(n).reads[0].buffer is found.panel.buffer)
+    summed = {e.buffer for e in walk(sch.get(found.nest.name).body) if isinstance(e, BufferLoad)}
+    made = ((n, sch.get(n)) for n in copies)
+    (pack,) = (n for n, b in made if b.reads[0].buffer is found.panel.buffer and b.writes[0].buffer in summed)
     for copy in copies:
         if copy != pack:
             sch.compute_inline(copy)
