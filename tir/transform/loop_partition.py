@@ -41,7 +41,7 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
-from ..visit import free_vars, kinds, rewrite, rewrite_statements, statements, substitute, uses_var, walk
+from ..visit import free_vars, kinds, rewrite, statements, substitute, uses_var, walk
 from .passes import func_pass
 
 Guards = list[tuple[Expr, dict[Var, Range]]]
@@ -169,7 +169,11 @@ class _Cutter:
             return None
         left, step, most = self.analyzer.simplify(found[0]), *found[1:]
         whole, within = Var("left", left.dtype), Var("left", left.dtype)
-        body = rewrite_statements(s.body, lambda n: _in_terms_of(n, linear(left), step, whole, within))
+        body = rewrite(
+            s.body,
+            lambda n: _in_terms_of(n, linear(left), step, whole, within),
+            lambda n: not _GUARDS.isdisjoint(kinds(n)),
+        )
 
         def known(count: int) -> Stmt:
             low, end = (count - 1) * step if count else -FAR, count * step if count < most else FAR
@@ -316,11 +320,12 @@ def _undivided(part: Expr) -> Expr:
 
 
 def _in_terms_of(s: Any, left: Linear, step: int, whole: Var, within: Var) -> Any:
-    """A guard that compares what is ``left``, in iterations of ``s``, with loops and constants: ``whole`` stands for it where these are multiples of
-    ``step``, and else ``within``."""
-    if not isinstance(s, IfThenElse):
+    """A guard or a choice that compares what is ``left`` with loops and constants: ``whole`` stands for it where these are multiples of ``step``,
+    and else ``within``."""
+    choice = None if isinstance(s, IfThenElse) else choice_parts(s)
+    if choice is None and not isinstance(s, IfThenElse):
         return None
-    parts = _conjuncts(s.condition)
+    parts = _conjuncts(choice[0] if choice else s.condition)
     made: list[Expr] = []
     for part in parts:
         bare = _undivided(part)
@@ -333,7 +338,10 @@ def _in_terms_of(s: Any, left: Linear, step: int, whole: Var, within: Var) -> An
         else:
             number = within if any(n % step for n in (rest.const, *factors.values())) else whole
             made.append(rest.build(number.dtype) < number)
-    return None if all(a is b for a, b in zip(made, parts)) else s.replace(condition=reduce(And, made))
+    if all(a is b for a, b in zip(made, parts)):
+        return None
+    condition = reduce(And, made)
+    return s.replace(args=(condition, *s.args[1:])) if isinstance(s, Call) else s.replace(condition=condition)
 
 
 def _without_hint(s: Stmt) -> Stmt:

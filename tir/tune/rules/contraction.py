@@ -493,11 +493,14 @@ class Tiling:
         found, name = self.found, self.found.nest.name
         after = sch.get_consumers(name)[0].name if found.chunks else epilogue(sch, found.nest)
         pack = store = None
-        if not found.lane.fills(self.width) and found.is_packable and self.is_packed:
-            # of any number of columns, the last panel has as many vectors as are left
-            pack, store = padded(sch, found, self.width if found.lane.extent is not None else self.lanes)
+        is_any = found.lane.extent is None  # of any number of columns, the last panel has as many vectors as are left
+        if not found.lane.fills(self.width) and found.is_packable and (self.is_packed or is_any):
+            pack, store = padded(sch, found, self.lanes if is_any else self.width)
             if after is not None:
                 sch.compute_inline(store)
+            if not self.is_packed:
+                sch.compute_inline(pack)
+                pack = None
         elif self.is_packed:
             pack = sch.cache_read(name, found.panel.buffer.name, "global", consumer_blocks=[name])
         if pack is not None and found.gather:
