@@ -307,3 +307,30 @@ def test_the_rate_of_a_level_is_that_of_whole_lines(monkeypatch):
     for size in (1 << 14, 1 << 20):  # the latter in pages of its own, behind 16 bytes of the allocator's
         machine_peak.measure_reading(size, seconds=0.0)
     assert len(at) == 4 and all(data % 64 == 0 for data in at)
+
+
+def columns_read_twice(pitch: int) -> tir.PrimFunc:
+    return tir.script.parse(f"""
+@T.prim_func
+def f(B: T.Buffer((2048, {pitch}), "float32"), C: T.Buffer(({pitch // 16}, 2, 16), "float32")):
+    for j in range({pitch // 16}):
+        for p in range(2):
+            for k in range(2048):
+                for v in T.vectorized(16):
+                    with T.block("C"):
+                        vj, vp, vv = T.axis.remap("SSS", [j, p, v])
+                        vk = T.axis.reduce(2048, k)
+                        C[vj, vp, vv] = C[vj, vp, vv] + B[vk, vj * 16 + vv]
+""")
+
+
+def test_rows_whose_distance_is_a_power_of_two_push_each_other_out():
+    whole = 2048 * 64  # bytes of a column of lines, which L2 has room for
+    alike, shifted = (traffic(columns_read_twice(n), [1 << 20])[0] / (n // 16) for n in (1024, 1040))
+    assert alike > 1.9 * whole and shifted < 1.1 * whole
+
+
+def test_lines_in_other_pages_are_not_prefetched():
+    env = Env.of(FIXED.format(1))
+    alike, shifted = (predict(columns_read_twice(n), env) for n in (1024, 1040))
+    assert alike is not None and shifted is not None and alike.terms["L3"] > 5 * shifted.terms["L3"]

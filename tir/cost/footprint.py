@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from ..analysis.effects import effects
@@ -26,8 +26,13 @@ from ..stmt import PARALLEL, SERIAL, BlockRealize, For, IfThenElse, Stmt
 from ..visit import has_load, substitute, uses_var, walk
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
-LINE = 64  # bytes of a cache line
+LINE, PAGE = 64, 4096  # bytes of a cache line, and of what prefetching stays within
+SETS, SETS_L1 = 2048, 64  # of lines in a cache; in L1, which is found by virtual addresses, the lines of a page
+LARGEST_L1 = 128 << 10  # bytes
+CROWDED = 2  # times the lines that a set holds from which on they push each other out: few pages are placed alike
+SEEN = 2  # neighbouring lines, at most, after which prefetching does not see the next one come
 Part = tuple[Var, ...]  # of a program: what is in these serial and parallel loops
+Moved = Counter[tuple[Part, bool]]  # bytes, by part and by whether prefetching does not see them come
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
     return [found.total() for found in traffic_of_parts(_function(program), sizes)]
 
 
-def traffic_of_parts(func: PrimFunc, sizes: Sequence[int]) -> list[Counter[Part]]:
+def traffic_of_parts(func: PrimFunc, sizes: Sequence[int]) -> list[Moved]:
     """As :func:`traffic`, by the part that loads it: of several that share it, the first."""
     root = _root(func)
     return [_moved(root, size) for size in sizes]
@@ -214,12 +219,12 @@ class _Node:
         return _united([*self.accesses, *(access for child in self.children for access in child.boxes)])
 
     @cached_property
-    def own_lines(self) -> Counter[Part]:
+    def own_lines(self) -> Moved:
         """Bytes of the cache lines that what is directly in it touches, in any one iteration."""
         return _lines(_united(self.accesses))
 
     @cached_property
-    def lines(self) -> Counter[Part]:
+    def lines(self) -> Moved:
         """Bytes of the cache lines that all iterations touch."""
         return _lines(self.boxes)
 
@@ -227,6 +232,19 @@ class _Node:
     def lines_of_one_iteration(self) -> int:
         """Bytes of the cache lines that any one iteration touches."""
         return _lines(self.boxes_of_one_iteration).total()
+
+    @cached_property
+    def crowded(self) -> tuple[int, int]:
+        """Bytes that L1, and other caches, have where what any one iteration touches gets all lines that its sets hold."""
+        boxes = [(buffer, box) for buffer, box, _ in self.boxes_of_one_iteration]
+        l1, others = (max((_crowded(box, buffer, n) for buffer, box in boxes), default=0) for n in (SETS_L1, SETS))
+        return l1, others
+
+    def fits(self, size: int) -> bool:
+        """Whether a cache of ``size`` holds what any one iteration touches."""
+        if self.lines_of_one_iteration > size or size < SETS_L1 * LINE:  # registers have no sets
+            return self.lines_of_one_iteration <= size
+        return self.crowded[size > LARGEST_L1] <= CROWDED * size
 
     def _over_loops(self, depth: int) -> Iterator[_Access]:
         """The accesses in it, over all iterations of the loops inside of the outermost ``depth``."""
@@ -360,51 +378,74 @@ def _volume(box: _Box, buffer: Buffer) -> int:
     return count
 
 
-def _in_lines(box: _Box, buffer: Buffer) -> int:
-    """Bytes of the cache lines that hold the box: what is contiguous, or has less than a line between neighbours, is rounded up to lines."""
-    together, apart, pitch, whole = 1, 1, 1, True
+def _rows_of(box: _Box, buffer: Buffer) -> tuple[int, list[tuple[int, int]]]:
+    """The cache lines of each row of a box, and how many rows there are, how many bytes apart, along each axis, the innermost first. A row is
+    what is contiguous, or has less than a line between neighbours."""
+    together, apart, pitch, whole = 1, list[tuple[int, int]](), 1, True
+    each = buffer.dtype.bytes
     for extent, size in reversed(_extents(box, buffer)):
-        if whole or pitch * buffer.dtype.bytes < LINE:
+        if whole or pitch * each < LINE:
             together += (extent - 1) * pitch
         else:
-            apart *= extent
+            apart.append((extent, pitch * each))
         whole = whole and extent == size
         pitch *= size
-    return apart * -(-together * buffer.dtype.bytes // LINE) * LINE
+    return -(-together * each // LINE), apart
 
 
-def _lines(boxes: Iterable[_Access]) -> Counter[Part]:
+def _in_lines(box: _Box, buffer: Buffer) -> int:
+    """Bytes of the cache lines that hold the box."""
+    lines, apart = _rows_of(box, buffer)
+    return lines * prod(extent for extent, _ in apart) * LINE
+
+
+def _crowded(box: _Box, buffer: Buffer, sets: int) -> int:
+    """Bytes of a cache that would hold the box if each of its ``sets`` had as many lines as those that the box is in: rows whose distance is a
+    power of two are in a few."""
+    lines, apart = _rows_of(box, buffer)
+    distinct = lines * prod(min(extent, sets * LINE // gcd(pitch, sets * LINE)) for extent, pitch in apart)
+    return _in_lines(box, buffer) * sets // max(1, min(sets, distinct))
+
+
+def _is_far(box: _Box, buffer: Buffer) -> bool:
+    """Whether neighbouring rows of a box are a line or two in pages of their own: prefetching does not see them come."""
+    lines, apart = _rows_of(box, buffer)
+    rows = [pitch for extent, pitch in apart if extent > 1]
+    return bool(rows) and lines <= SEEN and rows[0] >= PAGE
+
+
+def _lines(boxes: Iterable[_Access]) -> Moved:
     """Bytes of the cache lines that hold the boxes, by part."""
-    found = Counter[Part]()
-    for (_, part), size in _sizes(boxes, _in_lines).items():
-        found[part] += size
+    found: Moved = Counter()
+    for (_, part, far), size in _sizes(boxes, _in_lines).items():
+        found[part, far] += size
     return found
 
 
-def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> Counter[tuple[Buffer, Part]]:
-    """The sizes of the boxes of each buffer, together at most that of all of it, by part."""
-    found, left = Counter[tuple[Buffer, Part]](), dict[Buffer, int]()
+def _sizes(boxes: Iterable[_Access], size: Callable[[_Box, Buffer], int]) -> Counter[tuple[Buffer, Part, bool]]:
+    """The sizes of the boxes of each buffer, together at most that of all of it, by part and by whether they are far."""
+    found, left = Counter[tuple[Buffer, Part, bool]](), dict[Buffer, int]()
     for buffer, box, part in boxes:
         if buffer not in left:
             left[buffer] = size((None,) * len(buffer.shape), buffer)
         more = min(left[buffer], size(box, buffer))
-        found[buffer, part] += more
+        found[buffer, part, _is_far(box, buffer)] += more
         left[buffer] -= more
     return found
 
 
-def _moved(node: _Node, size: int) -> Counter[Part]:
+def _moved(node: _Node, size: int) -> Moved:
     """Bytes loaded into a cache of ``size`` in one execution of ``node``, by part."""
-    if node.lines_of_one_iteration <= size or not node.children:
+    if not node.children or node.fits(size):
         return node.lines
     found = sum((_moved(child, size) for child in node.children), node.own_lines)
-    return Counter({part: node.extent * count for part, count in found.items()})
+    return Counter({key: node.extent * count for key, count in found.items()})
 
 
 def _rows(node: _Node, machine: Machine, runs: int = 1) -> Iterator[Level]:
     if node.around:
         touched: dict[str, int] = {}
-        for (buffer, _), volume in _sizes(node.boxes, _volume).items():
+        for (buffer, *_), volume in _sizes(node.boxes, _volume).items():
             touched[buffer.name] = touched.get(buffer.name, 0) + volume * buffer.dtype.bytes
         lines = node.lines.total()
         holds = next((level for level in LEVELS if lines <= machine.sizes.get(level, -1)), "memory")

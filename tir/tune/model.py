@@ -38,6 +38,7 @@ FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before i
 # The share of the time of each level that prefetching and other instructions do not hide, fitted to candidates of the programs
 # without a star of benchmarks.model_order.
 EXPOSED = {"L2": 0.5, "L3": 0.1, "memory": 1.0}
+EXPOSED_FAR = {**EXPOSED, "L3": 1.0}  # the same of lines that prefetching does not see come
 START = 5e-6  # seconds to start and to join threads
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
 
@@ -136,7 +137,7 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         terms = _memory(func, machine)
     except ValueError:  # a size that is not a constant
         return None
-    shares = {level: EXPOSED[level] * loading / (1 if level == "memory" else shared) for level in terms}
+    shares = {level: loading / (1 if level == "memory" else shared) for level in terms}
     near = {part: shares["L2"] * t for part, t in terms["L2"].items()}  # which results wait for as well
     terms = {
         "core": sum(max(t, waited + near.get(part, 0.0)) for part, (t, waited) in parts.items()),
@@ -219,13 +220,14 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
 
 
 def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
-    """The seconds in which each level delivers what each part loads from it. What nearly fills a level overflows in part."""
+    """The seconds in which each part waits for what it loads from each level. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
     moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
     count, terms = len(FITS), {level: dict[Part, float]() for level, _ in levels}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
     for n, (level, _) in enumerate(levels):
-        for part, size in sum(moved[n * count : (n + 1) * count], Counter[Part]()).items():
-            terms[level][part] = size / count / machine.bandwidth[level]
+        for (part, far), size in sum(moved[n * count : (n + 1) * count], Counter[tuple[Part, bool]]()).items():
+            seconds = size / count / machine.bandwidth[level] * (EXPOSED_FAR if far else EXPOSED)[level]
+            terms[level][part] = terms[level].get(part, 0.0) + seconds
     return terms
