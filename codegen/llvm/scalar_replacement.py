@@ -32,7 +32,7 @@ from tir.stmt import (
     While,
     seq,
 )
-from tir.visit import accesses, kinds, nodes_of, rewrite, statements, uses_var
+from tir.visit import accesses, kinds, nodes_of, rewrite, statements, vars_in
 
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
@@ -57,7 +57,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
     known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)})
 
     def visit(item: Any) -> Any:
-        if not isinstance(item, Stmt):
+        if not isinstance(item, Stmt) or isinstance(item, BufferStore):
             return item
         new = item.map_children(visit)  # noqa: F821  (deleted only afterwards)
         return _promote(new, handed_out, known, notes) if isinstance(new, For) and new.kind == "serial" else new
@@ -98,13 +98,24 @@ class _Place:
 
 
 class _Known:
-    """Places of accesses, and those in ``stored`` memory that a statement surely touches, kept for all enclosing loops."""
+    """Places of accesses, what these depend on, and those in ``stored`` memory that a statement surely touches, kept for all enclosing loops."""
 
     def __init__(self, stored: set[Var]):
         self.place = partial(_place, {})
+        self.variables: dict[Any, frozenset[Var]] = {}
         self.always = Certain(
             partial(_accessed, stored, self.place)
         )  # keys of places, accessing which before a statement is safe
+
+    def is_steady(self, access: _Place | BufferStore, bound: set[Var]) -> bool:
+        """Whether what is accessed is loop-invariant."""
+        key = (access.buffer, access.indices)
+        found = self.variables.get(key)
+        if found is None:
+            buffer = access.buffer
+            offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+            found = self.variables[key] = frozenset(vars_in(*access.indices, *buffer.shape, *buffer.strides, *offset))
+        return found.isdisjoint(bound)
 
 
 def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Place:
@@ -120,7 +131,7 @@ def _accessed(stored: set[Var], place: Callable[[Any], _Place], node: Any) -> li
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
-    bound, stored = _bound_and_stored(loop)
+    bound, stored = _bound_and_stored(loop, known)
     if not stored or _is_barred(loop.body):
         return loop
     found: dict[Var, dict[Any, _Place]] = {}
@@ -132,7 +143,7 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
     chosen: dict[Any, _Place] = {}
     for data, places in found.items():
         mine = list(places.values())
-        if not all(p.ok and _is_steady(p, bound) for p in mine):
+        if not all(p.ok and known.is_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
         if not why and not all(p.key in known.always.of(loop.body) for p in mine):
@@ -144,7 +155,7 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
     return _rewritten(loop, chosen, known) if chosen else loop
 
 
-def _bound_and_stored(loop: For) -> tuple[set[Var], set[Var]]:
+def _bound_and_stored(loop: For, known: _Known) -> tuple[set[Var], set[Var]]:
     """The variables that a loop binds, and the memory from outside that it stores to at the same elements each time."""
     bound, stores = {loop.loop_var}, list[BufferStore]()
     for s in statements(loop.body):
@@ -154,7 +165,7 @@ def _bound_and_stored(loop: For) -> tuple[set[Var], set[Var]]:
             bound.add(_BINDING[type(s)](s))
     if Let in kinds(loop.body):
         bound.update(n.var for n in nodes_of(loop.body) if isinstance(n, Let))
-    moving = {s.buffer.data for s in stores if not _is_steady(s, bound)}
+    moving = {s.buffer.data for s in stores if not known.is_steady(s, bound)}
     return bound, {s.buffer.data for s in stores} - moving - bound
 
 
@@ -185,18 +196,6 @@ def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | Non
     if len(places) + already > MOST:
         return f"more than {MOST} elements or vectors would be held"
     return None if _all_disjoint(places) else "its accesses may overlap"
-
-
-def _is_steady(access: _Place | BufferStore, bound: set[Var]) -> bool:
-    """Whether what is accessed is loop-invariant."""
-    buffer = access.buffer
-    parts = (
-        *access.indices,
-        *buffer.shape,
-        *buffer.strides,
-        *(() if buffer.elem_offset is None else (buffer.elem_offset,)),
-    )
-    return not any(uses_var(part, bound) for part in parts)
 
 
 def _all_disjoint(places: list[_Place]) -> bool:

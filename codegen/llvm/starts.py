@@ -35,7 +35,7 @@ def _sums(func: PrimFunc) -> set[Var]:
     """The buffers of the function's own that have nothing but sums that began with 0.0: none of them is -0.0."""
     own = {s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)}
     own -= {buffer.data for buffer in func.buffer_map.values()} | set(func.params)
-    for call in (n for n in nodes_of(func.body) if isinstance(n, Call)):
+    for call in (n for n in nodes_of(func.body) if isinstance(n, Call)) if Call in kinds(func.body) else ():
         own -= {a for a in call.args if isinstance(a, Var)}
         own -= {a.buffer.data for a in call.args if call.op == "address_of" and isinstance(a, BufferLoad)}
     for store in statements(func.body):
