@@ -285,44 +285,23 @@ class Simplifier:
                 return self.visit((LT if kind in (LT, LE) else GE)(a.a, IntImm(end, b.dtype)))
         return e
 
-    def conjunction(self, e: Any) -> Expr:
-        parts = operands(e, And)
+    def _undecided(self, kind: Any, parts: list[Expr]) -> list[Expr] | None:
+        """The ``parts`` of a conjunction or a disjunction, each simplified where those before leave that open; None if one decides it."""
         with self.ctx.scope():
             kept: list[Expr] = []
-            seen: set[Any] = set()
+            told, seen = 0, set[Any]()
             for part in parts:
-                new = self.visit(part)
-                for item in operands(new, And):
+                for before in kept[told:]:  # the later parts matter only where these hold, or fail
+                    self.ctx.assume(before if kind is And else Not(before))
+                told = len(kept)
+                for item in operands(self.visit(part), kind):
                     if isinstance(item, IntImm):
-                        if not item.value:
-                            return FALSE if e.dtype is BOOL else e
-                        continue
-                    if key(item) in seen:
-                        continue
-                    seen.add(key(item))
-                    kept.append(item)
-                    self.ctx.assume(item)
-        return _joined(And, self._without_implied(kept, TRUE), TRUE)
-
-    def disjunction(self, e: Any) -> Expr:
-        parts = self._without_implied(operands(e, Or), FALSE)
-        with self.ctx.scope():
-            kept: list[Expr] = []
-            seen: set[Any] = set()
-            for part in parts:
-                new = self.visit(part)
-                for item in operands(new, Or):
-                    if isinstance(item, IntImm):
-                        if item.value:
-                            return TRUE if e.dtype is BOOL else e
-                        continue
-                    if key(item) in seen:
-                        continue
-                    seen.add(key(item))
-                    kept.append(item)
-                    # the later parts matter only where this one fails
-                    self.ctx.assume(Not(item))
-        return _joined(Or, kept, FALSE)
+                        if bool(item.value) is (kind is Or):
+                            return None
+                    elif key(item) not in seen:
+                        seen.add(key(item))
+                        kept.append(item)
+        return kept
 
     def _without_implied(self, parts: list[Expr], neutral: Expr) -> list[Expr]:
         """``parts`` without those that a later one on the same terms makes ``neutral``.
@@ -350,7 +329,11 @@ class Simplifier:
     def logical(self, e: Any) -> Expr:
         if e.dtype is not BOOL:
             return e.map_children(self.visit)
-        return self.conjunction(e) if isinstance(e, And) else self.disjunction(e)
+        if isinstance(e, And):
+            kept = self._undecided(And, operands(e, And))
+            return FALSE if kept is None else _joined(And, self._without_implied(kept, TRUE), TRUE)
+        kept = self._undecided(Or, self._without_implied(operands(e, Or), FALSE))
+        return TRUE if kept is None else _joined(Or, kept, FALSE)
 
     def negation(self, e: Any) -> Expr:
         a = self.visit(e.a)
@@ -382,10 +365,7 @@ class Simplifier:
             condition = self.visit(e.args[0])
             if isinstance(condition, IntImm):
                 return self.visit(e.args[1] if condition.value else e.args[2])
-            with self.ctx.constraint(condition):
-                yes = self.visit(e.args[1])
-            with self.ctx.constraint(Not(condition)):
-                no = self.visit(e.args[2])
+            yes, no = self._where(condition, e.args[1]), self._where(Not(condition), e.args[2])
             if key(yes) == key(no) and is_pure(yes) and is_pure(condition):
                 return yes
             new = (condition, *matched(yes, no, e.op))
@@ -404,6 +384,13 @@ class Simplifier:
         if made.args and all(isinstance(a, (IntImm, FloatImm)) for a in made.args):
             return _folded(made)
         return made
+
+    def _where(self, condition: Expr, e: Expr) -> Expr:
+        """``e`` where a condition holds, which says nothing of a number."""
+        if type(e.value if isinstance(e, Broadcast) else e) in _CONSTANT:
+            return e
+        with self.ctx.constraint(condition):
+            return self.visit(e)
 
     def exclusive_or(self, e: Any) -> Expr:
         a, b = e.args
