@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from typing import Any
 
 from ...arith.selections import choice_parts
 from ...expr import BufferLoad
@@ -95,6 +96,30 @@ def _results(sch: Schedule, nest: Nest) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
+class _Walk:
+    """How an axis walks along an operand, if it ``moves`` there: the ``terms`` that do so too, ``size`` places, and how many of these a ``step`` of it is."""
+
+    terms: Sequence[Axis] = ()
+    size: int = 1
+    step: int = 1
+    moves: bool = False
+
+    @staticmethod
+    def of(nest: Nest, load: Access, axis: Axis | None) -> _Walk:
+        index = None if axis is None else next((i for i in load.indices if uses_var(i, axis.var)), None)
+        if axis is None or index is None:
+            return _Walk()
+        terms = [a for a in nest.reduce if load.stride(a.var) != 0 and uses_var(index, a.var)]
+        each = min((abs(load.stride(a.var) or 1) for a in terms), default=1)
+        stride = abs(load.stride(axis.var) or 0)
+        return _Walk(terms, volume(terms), max(1, stride // each), stride > 0)
+
+    def places(self, count: int) -> int:
+        """How many places ``count`` of the axis and their windows reach."""
+        return min(self.size * count, (count - 1) * self.step + self.size) if self.moves else 1
+
+
+@dataclass(frozen=True)
 class _Tile:
     """What is summed at a time: vectors of ``lanes`` along the last axis, some ``column``s by ``high`` places of the axis ``above``."""
 
@@ -168,9 +193,9 @@ class _Tile:
         the sums, and tiles of several rows ask it for much less."""
         nest, machine, above = self.nest, self.env.machine, higher.above
         rows = [
-            abs(load.stride(term.var) or 0) * load.buffer.dtype.bytes * _places(nest, load, above, 1)
+            abs(load.stride(term.var) or 0) * load.buffer.dtype.bytes * self._walk(load, above).places(1)
             for load in nest.loads
-            for term in _shared(nest, load, above)
+            for term in self._walk(load, above).terms
         ]
         if 2 * max(rows, default=0) <= machine.sizes["L1"]:
             return False  # without the lines of tiles, which take long to count
@@ -214,23 +239,24 @@ class _Tile:
     def _terms(self) -> list[Axis]:
         """The terms of a window, those last that columns share, as what they share then waits in registers for one step of these alone;
         in order where what is loaded has more than one term for a vector."""
-        walked = [a for load in self.nest.loads for a in _shared(self.nest, load, self.column)]
+        walked = [a for load in self.nest.loads for a in self._walk(load, self.column).terms]
         return sorted(self.nest.reduce, key=lambda a: self._step_along <= 1 and a in walked)
 
     def _waiting(self, wide: int) -> int:
         """The vectors of a row in registers beside sums: those from which all terms are picked, or what a step along the columns leaves to its neighbours."""
         if self._step_along > 1:
             return wide * self._step_along
-        walked = [(_step(self.nest, a, self.column), _shared(self.nest, a, self.column)) for a in self.nest.loads]
-        return (wide - 1) * max((min(step, volume(terms) - step) for step, terms in walked), default=0)
+        walks = [self._walk(a, self.column) for a in self.nest.loads]
+        return (wide - 1) * max((min(w.step, w.size - w.step) for w in walks), default=0)
 
     def _cost(self, wide: int, vectors: int) -> float:
         """The instructions of all tiles along a row, times how much longer they take that read more places than prefetching follows, or places whose
         lines push each other out of L1."""
         cost = float(self._of_all(wide, vectors))
         for load in self.nest.loads if self.column is not None else ():
-            places = _places(self.nest, load, self.column, wide)
-            each = (load.stride(self.column.var) or 0) * load.buffer.dtype.bytes // _step(self.nest, load, self.column)
+            way = self._walk(load, self.column)
+            places = way.places(wide)
+            each = (load.stride(self.column.var) or 0) * load.buffer.dtype.bytes // way.step
             cost *= self._reading if wide > 1 and places > FOLLOWED else 1.0
             cost *= CONFLICT if collide({n * each // LINE for n in range(places)}) else 1.0
         return cost
@@ -264,36 +290,25 @@ class _Tile:
     def _loads(self, load: Access, wide: int, vectors: int) -> int:
         """The vectors that a tile loads of an operand: neighbours along the columns share those of their windows."""
         step = load.stride(self.along.var) or 0
-        tile = ((self.column, wide), (self.above, self.high))
-        places = prod(_places(self.nest, load, axis, count) for axis, count in tile)
-        walked = [_shared(self.nest, load, axis) for axis, _ in tile]
-        rest = [a for a in self.nest.reduce if load.stride(a.var) != 0 and not any(a in terms for terms in walked)]
+        across, down = self._walk(load, self.column), self._walk(load, self.above)
+        walked = [*across.terms, *down.terms]
+        rest = [a for a in self.nest.reduce if load.stride(a.var) != 0 and a not in walked]
+        places = across.places(wide) * down.places(self.high)
         return places * volume(rest) * max(1, step) * (vectors if step else 1)
 
     def _abreast(self, load: Access) -> int:
         """The vectors of a row that are summed at a time, at most: those picked from about four others, which take registers, where no two
         share what is picked."""
         step = load.stride(self.along.var) or 0
-        return (
-            -(-CLOSE // step) if step > 1 and self.lanes * step >= _places(self.nest, load, self.along, 1) else VECTORS
-        )
+        is_apart = step > 1 and self.lanes * step >= self._walk(load, self.along).places(1)
+        return -(-CLOSE // step) if is_apart else VECTORS
 
+    def _walk(self, load: Access, axis: Axis | None) -> _Walk:
+        at = load.indices, axis and axis.var
+        if at not in self._walks:
+            self._walks[at] = _Walk.of(self.nest, load, axis)
+        return self._walks[at]
 
-def _places(nest: Nest, load: Access, axis: Axis | None, count: int) -> int:
-    """How many places along an axis ``count`` of it and their windows reach in an operand."""
-    shared = _shared(nest, load, axis)
-    if axis is None or not load.stride(axis.var):
-        return 1
-    return min(volume(shared) * count, (count - 1) * _step(nest, load, axis) + volume(shared))
-
-
-def _step(nest: Nest, load: Access, axis: Axis | None) -> int:
-    """How many places of an operand a step of an axis is, in those of the terms that walk along it too."""
-    stride = 0 if axis is None else abs(load.stride(axis.var) or 0)
-    return max(1, stride // min((abs(load.stride(a.var) or 1) for a in _shared(nest, load, axis)), default=1))
-
-
-def _shared(nest: Nest, load: Access, axis: Axis | None) -> list[Axis]:
-    """The terms that walk along an operand as an axis does."""
-    index = None if axis is None else next((i for i in load.indices if uses_var(i, axis.var)), None)
-    return [] if index is None else [a for a in nest.reduce if load.stride(a.var) != 0 and uses_var(index, a.var)]
+    @cached_property
+    def _walks(self) -> dict[Any, _Walk]:
+        return {}
