@@ -10,9 +10,9 @@ from ..analysis.contents import path_to
 from ..analysis.dependence.domains import Injective
 from ..buffer import Buffer
 from ..equal import structural_equal
-from ..expr import BufferLoad, Call, Expr
+from ..expr import BufferLoad, Call, Expr, Var
 from ..function import PrimFunc
-from ..node import frozendict
+from ..node import frozendict, once
 from ..stmt import BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, While, seq
 from ..visit import accesses, rewrite_statements, substitute, walk
 
@@ -36,7 +36,9 @@ def in_place(func: PrimFunc, source: Buffer, result: Buffer) -> PrimFunc | None:
     """
     if source.dtype != result.dtype or not structural_equal(source.shape, result.shape):
         return None
-    if not isinstance(func.body, BlockRealize) or any(_has_other_names(func, b) for b in (source, result)):
+    if not isinstance(func.body, BlockRealize) or not _otherwise_used(func).isdisjoint(
+        b for each in (source, result) for b in (each, each.data)
+    ):
         return None
     left = _left(func.body.block.body, source, result)
     if left is None:
@@ -103,15 +105,18 @@ def _reads(node: Any, buffer: Buffer) -> TypeGuard[BufferLoad]:
     return isinstance(node, BufferLoad) and node.buffer is buffer
 
 
-def _has_other_names(func: PrimFunc, buffer: Buffer) -> bool:
-    """Whether the memory of a buffer is used other than by its loads and stores: by its address, or a view of it."""
-
-    def is_named(n: Any) -> bool:
+@once
+def _otherwise_used(func: PrimFunc) -> frozenset[Buffer | Var]:
+    """The buffers, or pointers of these, that are used other than by loads and stores: by their address, or a view of them."""
+    found = set[Buffer | Var]()
+    for n in walk(func.body):
         if isinstance(n, Call) and n.op == "address_of":
-            return any(_reads(a, buffer) for a in n.args)
-        return n is buffer.data or any(p is buffer.data for p in other_names(n))
-
-    return any(map(is_named, walk(func.body)))
+            found.update(a.buffer for a in n.args if isinstance(a, BufferLoad))
+        elif isinstance(n, Var):
+            found.add(n)
+        else:
+            found.update(other_names(n))
+    return frozenset(found)
 
 
 def _replaces(stage: Stmt, source: Buffer, result: Buffer) -> bool:

@@ -222,10 +222,10 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
 def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
     """The seconds in which each part waits for what it loads from each level. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
-    moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
     count, terms = len(FITS), {level: dict[Part, float]() for level, _ in levels}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
+    moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
     for n, (level, _) in enumerate(levels):
         for (part, far), size in sum(moved[n * count : (n + 1) * count], Counter[tuple[Part, bool]]()).items():
             seconds = size / count / machine.bandwidth[level] * (EXPOSED_FAR if far else EXPOSED)[level]
