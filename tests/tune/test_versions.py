@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -315,3 +316,29 @@ def test_versions_have_buffers_of_their_own():
     extents = re.findall(r"allocate\(\[(.*?)\]", text)
     assert extents.count("n1") == 1 and str(LONG) in extents
     assert not [e for e in extents if "n0" in e]
+
+
+@pytest.mark.parametrize("lanes", [512, 128])
+def test_a_sum_of_fewer_terms_than_partial_results(lanes, monkeypatch):
+    """Its symbolic number is 21 at most, so that of the steps of 32 partial results there is one at most, and no loop over them."""
+    program = tir.script.parse("""
+@T.prim_func
+def main(p: T.handle, q: T.handle, n: T.int32):
+    A = T.match_buffer(p, (2, T.min(n, 5) * 7 - 14), "float32")
+    B = T.match_buffer(q, (2,), "float32")
+    for i, k in T.grid(2, T.min(n, 5) * 7 - 14):
+        with T.block("m"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32("-inf")
+            B[vi] = T.max(B[vi], A[vi, vk])
+""")
+    monkeypatch.setenv("TIR_CACHE", "0")  # a kept schedule would tell nothing of the rules
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a rule that raised
+        module = tir.build(tir.tune.default(program, f"llvm -vector_width={lanes}"))
+    for n in (3, 4, 5, 9):
+        a = np.random.default_rng(n).standard_normal((2, min(n, 5) * 7 - 14)).astype("float32")
+        b = np.zeros(2, "float32")
+        module(a, b, n)
+        np.testing.assert_array_equal(b, a.max(1))

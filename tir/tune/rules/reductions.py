@@ -370,7 +370,7 @@ def _place_tile(sch: Schedule, block: BlockRV, at: LoopRV, lanes: int) -> list[L
     vector, lane = sch.split(part, [None, min(lanes, extent_of(sch, part))])
     sch.reorder(*terms, *single, vector, lane)
     sch.vectorize(lane)
-    init = sch.decompose_reduction(block, terms[0])
+    init = sch.decompose_reduction(block, (*terms, *single, vector)[0])  # no loop is left of one term at most
     started = sch.get_loops(init)
     sch.vectorize(started[-1])
     for loop in (*single, vector, *started[started.index(at) + 1 : -1]):
@@ -478,6 +478,6 @@ def _vectorize_part(sch: Schedule, block: BlockRV, loops: list[LoopRV], lanes: i
     single = [loop for loop in loops if loop not in terms and loop is not part]
     sch.reorder(*single, *terms, part)
     size = extent_of(sch, part)
-    init = sch.decompose_reduction(block, terms[0])
+    init = sch.decompose_reduction(block, (*terms, part)[0])  # no loop is left of one term at most
     for each in (block, init):
         vectorize(sch, sch.get_loops(each)[-1], size, min(lanes, size), UNROLL)
