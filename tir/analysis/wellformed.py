@@ -3,7 +3,7 @@ known of the statements in it.
 
 A statement has a scope if it breaks no rule by itself. It is well-formed wherever its scope fits: a step of a schedule is
 checked at the statements that it made. The rules about one node are with the nodes (``faults``); where a rule is violated,
-:mod:`tir.analysis.violations` tells.
+:mod:`tir.analysis.violations` has the reasons.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(s: Any) -> Scope | None:
-    """The scope of a statement; None if it breaks a rule, or may: :mod:`tir.analysis.violations` tells."""
+    """The scope of a statement; None if it breaks a rule, or may: :mod:`tir.analysis.violations` has the reasons."""
     return _SCOPES.get(type(s), _of_any)(s)
 
 
@@ -251,7 +251,7 @@ def _of_values(es: Iterable[Any], *used: Buffer) -> Scope | None:
 
 
 def _of_store(s: BufferStore) -> Scope | None:
-    """Of a store, which is read again as often as asked."""
+    """Of a store; each call computes it again."""
     return None if next(s.faults(), None) else _of_values((*s.indices, s.value), s.buffer)
 
 
@@ -269,7 +269,7 @@ def _of_any(s: Any) -> Scope | None:
 
 @once
 def _of_loop(s: For) -> Scope | None:
-    """Of a nest of loops, of which those inside have constant bounds."""
+    """Of a nest of loops, the inner ones of constant bounds."""
     es = () if type(s.min) is IntImm and type(s.extent) is IntImm else (s.min, s.extent)
     variables, launched, body = [], [], s
     while True:

@@ -12,7 +12,6 @@ from math import gcd, prod
 from typing import Any
 
 from ...analysis.reductions import Update
-from ...annotations import PARTITION_HINT
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul
@@ -30,7 +29,7 @@ from ..tile_costs import CONFLICT, LINE, any_columns, any_rows_cost, collide, st
 from ..turning import turn_panels
 from ..versions import LONG
 from .reductions import AHEAD, adds_bytes
-from .spatial import UNROLL, row_by_row, share_out, vectorize
+from .spatial import padded_by_rows, share_out
 
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
@@ -420,7 +419,7 @@ class Tiling:
         sch.reorder(*own, *(around if own else []), *strips, jr, *outer_terms, term, *inner_rows, jv)
         sch.reverse_compute_at(store, jr, preserve_unit_loops=True)
         if not self.shared and prod(extent_of(sch, loop) for loop in (*around, *batch)) == 1:
-            sch = self._pad_rows(sch, strips)
+            sch = padded_by_rows(sch, found.nest, found.other, strips, self.env)
         init = sch.decompose_reduction(name, [*outer_terms, term][0])
         inner_init = sch.get_loops(init)
         for loop in (*inner_rows, jv, *inner_init[inner_init.index(jr) + 1 : -1]):
@@ -455,24 +454,6 @@ class Tiling:
         at = min(range(len(strips)), key=lambda n: uneven(extent_of(sch, strips[n]), cores))
         own, strips[at] = sch.split(strips[at], [None, -(-extent_of(sch, strips[at]) // cores)])
         return own
-
-    def _pad_rows(self, sch: Schedule, strips: list[LoopRV]) -> Schedule:
-        """The schedule with an image that is padded for these sums alone padded by rows, each before the first tiles that read it: it stays near,
-        and rows that are read again are kept."""
-        found, made = self.found, sch.copy()
-        if len(strips) < 2 or len(found.other.places) == len(found.other.indices):
-            return sch
-        padded = [n for p in sch.get_producers(found.nest.name) if (n := Nest.of(sch, p.name)) and is_padding(n)]
-        padded = [n for n in padded if n.stores[0].buffer is found.other.buffer and n.contiguous() is n.axes[-1]]
-        if not padded or len(sch.get_consumers(padded[0].name)) > 1:
-            return sch
-        if not accepted(row_by_row, made, strips[-2], padded):
-            return sch
-        name, columns = padded[0].name, padded[0].axes[-1]
-        along = made.get_loops(name)[-2]
-        vectorize(made, made.get_loops(name)[-1], columns.size, self.env.lanes(padded[0].width), UNROLL)
-        made.annotate(along, PARTITION_HINT, 1)
-        return made
 
     def _far_panels(self, sch: Schedule, pack: BlockRV | None) -> Buffer | None:
         """Panels that were packed before the call, and come from beyond the L2 cache."""

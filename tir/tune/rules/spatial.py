@@ -16,7 +16,7 @@ from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams
 from ...visit import has_load, uses_var, walk
 from ..autovector import GROUP
-from ..nest import Axis, Nest, computed, continued, extent_of, least, volume
+from ..nest import Access, Axis, Nest, computed, continued, extent_of, is_padding, least, volume
 from ..space import Env, accepted, rule
 
 UNROLL = 4  # vectors at a time
@@ -63,6 +63,23 @@ def row_by_row(sch: Schedule, row: LoopRV, stages: Sequence[Nest]) -> None:
         sch.compute_at(stage.name, row, preserve_unit_loops=True)
     for stage in stages:
         sch.rolling_buffer(stage.name, 0)
+
+
+def padded_by_rows(sch: Schedule, nest: Nest, image: Access, strips: Sequence[LoopRV], env: Env) -> Schedule:
+    """The schedule with the ``image`` that ``nest`` reads padded by rows, each before the first tiles that read it, where it is padded for that nest
+    alone: it stays near, and rows that are read again are kept. ``strips``: the loops over tiles, those along a row last."""
+    made = sch.copy()
+    if len(strips) < 2 or len(image.places) == len(image.indices):
+        return sch
+    stages = [n for p in sch.get_producers(nest.name) if (n := Nest.of(sch, p.name)) and is_padding(n)]
+    stages = [n for n in stages if n.stores[0].buffer is image.buffer and n.contiguous() is n.axes[-1]]
+    if not stages or len(sch.get_consumers(stages[0].name)) > 1 or not accepted(row_by_row, made, strips[-2], stages):
+        return sch
+    name, columns = stages[0].name, stages[0].axes[-1]
+    along = made.get_loops(name)[-2]
+    vectorize(made, made.get_loops(name)[-1], columns.size, env.lanes(stages[0].width), UNROLL)
+    made.annotate(along, PARTITION_HINT, 1)
+    return made
 
 
 def without_borders(sch: Schedule, nest: Nest, axes: Sequence[Axis]) -> None:
