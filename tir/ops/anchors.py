@@ -137,12 +137,6 @@ def multibox_transform_loc(
 
     ``cls_prob`` (batch, classes, anchors) has the background as class 0, which is not counted; ``loc_pred`` (batch, anchors · 4) moves the
     middles and scales the sizes of ``anchor`` (1, anchors, 4).
-
-    >>> from tir import ops, te
-    >>> parts = [te.placeholder(s, name=n) for n, s in (("p", (1, 3, 8)), ("l", (1, 32)), ("a", (1, 8, 4)))]
-    >>> boxes, counts = ops.vision.ssd.multibox_transform_loc(*parts)
-    >>> boxes.shape, counts.shape
-    ((1, 8, 6), (1,))
     """
     batch, classes, count = cls_prob.shape
     if not at_most(2, classes):
@@ -221,11 +215,6 @@ def multibox_detection(
     :func:`non_max_suppression` leaves those that none with a better score overlaps by ``nms_threshold`` or more.
 
     The result (batch, anchors, 6) has class, score and corners by score, with -1 in the place of other boxes. Raises as they do.
-
-    >>> from tir import ops, te
-    >>> parts = [te.placeholder(s, name=n) for n, s in (("p", (1, 3, 8)), ("l", (1, 32)), ("a", (1, 8, 4)))]
-    >>> ops.vision.ssd.multibox_detection(*parts).shape
-    (1, 8, 6)
     """
     boxes, counts = multibox_transform_loc(cls_prob, loc_pred, anchor, clip, threshold, variances)
     positions = compute(boxes.shape[:2], lambda _, n: cast("int32", n), name="positions")

@@ -185,10 +185,6 @@ def gcd(x: Operand, y: Operand) -> Tensor:
     """The greatest common divisor, by Euclid's algorithm; 0 of two zeros.
 
     Operands broadcast, are promoted to a common type, and are integers.
-
-    >>> from tir import ops, te
-    >>> ops.gcd(te.placeholder((4, 1), "int32"), te.placeholder((3,), "int32"))
-    Tensor(gcd, (4, 3), int32)
     """
     operands = values_of(x), values_of(y)
     dtype = common_type(operands)

@@ -58,10 +58,6 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """How much each box of one list overlaps each of another: what they share by what they cover, from 0 to 1.
 
     Boxes (number, 4) are opposite corners x, y, x, y.
-
-    >>> from tir import ops, te
-    >>> ops.vision.box_iou(te.placeholder((5, 4), name="a"), te.placeholder((3, 4), name="b")).shape
-    (5, 3)
     """
     shape = (boxes1.shape[0], boxes2.shape[0])
     return compute(shape, lambda i, j: overlap(_corners(boxes1, i), _corners(boxes2, j)), name="box_iou")
@@ -338,11 +334,6 @@ def get_valid_counts(data: Tensor, score_threshold: Any = 0, id_index: int = 0, 
     """The boxes of ``data`` (batch, number, fields) with a score above the threshold, and a class that is not negative.
 
     Gives (batch,) how many they are, the boxes with these first and -1 after them, and (batch, number) where each was.
-
-    >>> from tir import ops, te
-    >>> counts, boxes, places = ops.vision.get_valid_counts(te.placeholder((1, 8, 6), name="x"), 0.5)
-    >>> counts.shape, boxes.shape, places.shape
-    ((1,), (1, 8, 6), (1, 8))
     """
     fields = integer(data.shape[2], "the number of fields of a box")
     if not (0 <= score_index < fields and id_index < fields):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +84,27 @@ def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_text, value))}]"
     return repr(value)
+
+
+def example(name: str, cases: Sequence[Case]) -> str:
+    """A call of the operator ``name`` for its docstring: the first of ``cases`` that has no symbolic size."""
+    numeric = (c for c in cases if not any(isinstance(n, str) for a in c.arguments() for n in a.shape))
+    return f">>> from tir import ops, te\n>>> made = {call_of(name, next(numeric, cases[0]))}"
+
+
+def call_of(name: str, of: Case) -> str:
+    """The call of the operator ``name`` by a case, as it is written in a program."""
+    given = [*map(_written, of.args), *(f"{k}={_written(v)}" for k, v in of.attributes.items())]
+    return f"ops.{name}({', '.join(given)})"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_written, value))}]" if any(isinstance(v, Argument) for v in value) else repr(value)
+    if not isinstance(value, Argument):
+        return repr(value)
+    dtype = "" if value.dtype == "float32" else f', "{value.dtype}"'
+    return f"te.placeholder({value.shape}{dtype})"
 
 
 # ---------------------------------------------------------------- a case made concrete

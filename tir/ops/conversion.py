@@ -42,10 +42,6 @@ def astype(x: te.Tensor, dtype: Any) -> te.Tensor:
 
     Floats become integers toward 0, and integers wrap around; a float that is out of the integer's range has no defined
     value. What is not 0 is true, nan included.
-
-    >>> from tir import ops, te
-    >>> ops.astype(te.placeholder((4,), "float32"), "int8")
-    Tensor(astype, (4,), int8)
     """
     want = data_type(dtype)
     return elementwise("astype", lambda e: cast(want, e), values_of(x))
@@ -96,12 +92,7 @@ def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
     ],
 )  # fmt: skip
 def reinterpret(x: te.Tensor, dtype: Any) -> te.Tensor:
-    """The bits of ``x`` as numbers of ``dtype``, which is as wide.
-
-    >>> from tir import ops, te
-    >>> ops.reinterpret(te.placeholder((4,), "float32"), "uint32")
-    Tensor(reinterpret, (4,), uint32)
-    """
+    """The bits of ``x`` as numbers of ``dtype``, which is as wide."""
     want = data_type(dtype)
     if want.bits != x.dtype.bits or want.is_bool is not x.dtype.is_bool:
         raise error(f"{x.dtype} has {x.dtype.bits} bits, and {want} {want.bits}", "a type of the same size")
@@ -130,10 +121,6 @@ def clip(x: te.Tensor, min: Operand | None = None, max: Operand | None = None) -
 
     The limits are numbers, or tensors that broadcast with ``x``; None is no limit. Where ``min`` is above ``max``, it is
     ``max``.
-
-    >>> from tir import ops, te
-    >>> ops.clip(te.placeholder((4,)), 0, 6)
-    Tensor(clip, (4,), float32)
     """
     limits = [values_of(v) for v in (min, max) if v is not None]
     operands = [values_of(x), *limits]
@@ -200,12 +187,7 @@ def _like(x: Tensor, value: Any, dtype: Any, name: str) -> Tensor:
     cases=_dtype_cases(3),
 )  # fmt: skip
 def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
-    """A tensor of the shape of ``x``, and of its type or ``dtype``, with ``value`` everywhere.
-
-    >>> from tir import ops, te
-    >>> ops.full_like(te.placeholder((4, 3)), 2, "int32")
-    Tensor(full_like, (4, 3), int32)
-    """
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with ``value`` everywhere."""
     return _like(x, value, dtype, "full_like")
 
 
@@ -213,12 +195,7 @@ def full_like(x: te.Tensor, value: Operand, dtype: Any = None) -> te.Tensor:
     shapes="(…) -> (…)", section=SECTION, reference=lambda x, dtype=None: np.zeros_like(x, dtype), cases=_dtype_cases()
 )
 def zeros_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
-    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 0 everywhere.
-
-    >>> from tir import ops, te
-    >>> ops.zeros_like(te.placeholder((4, 3)))
-    Tensor(zeros_like, (4, 3), float32)
-    """
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 0 everywhere."""
     return _like(x, 0, dtype, "zeros_like")
 
 
@@ -226,12 +203,7 @@ def zeros_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
     shapes="(…) -> (…)", section=SECTION, reference=lambda x, dtype=None: np.ones_like(x, dtype), cases=_dtype_cases()
 )
 def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
-    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 1 everywhere.
-
-    >>> from tir import ops, te
-    >>> ops.ones_like(te.placeholder((4, 3)))
-    Tensor(ones_like, (4, 3), float32)
-    """
+    """A tensor of the shape of ``x``, and of its type or ``dtype``, with 1 everywhere."""
     return _like(x, 1, dtype, "ones_like")
 
 
@@ -243,13 +215,7 @@ def ones_like(x: te.Tensor, dtype: Any = None) -> te.Tensor:
     ],
 )  # fmt: skip
 def add_n(tensors: Sequence[te.Tensor]) -> te.Tensor:
-    """The sum of tensors that broadcast, in their common type.
-
-    >>> from tir import ops, te
-    >>> x = te.placeholder((4,))
-    >>> ops.add_n([x, x, x])
-    Tensor(add_n, (4,), float32)
-    """
+    """The sum of tensors that broadcast, in their common type."""
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise error(f"add_n takes a list of tensors, not {tensors!r}", "add_n([x, y])")
     operands = [values_of(t) for t in tensors]
@@ -272,12 +238,7 @@ def _fixed_point_product(x: Any, multiplier: int, shift: int) -> Any:
     ],
 )  # fmt: skip
 def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
-    """``x * multiplier * 2 ** (shift - 31)`` of int32, rounded, halves up: a product with a number in fixed point.
-
-    >>> from tir import ops, te
-    >>> ops.fixed_point_multiply(te.placeholder((4,), "int32", name="x"), 1 << 30, -2)
-    Tensor(fixed_point_multiply, (4,), int32)
-    """
+    """``x * multiplier * 2 ** (shift - 31)`` of int32, rounded, halves up: a product with a number in fixed point."""
     if x.dtype != "int32":
         raise error(f"a product in fixed point is of int32, but `{x.name}` is {x.dtype}", "cast it first")
     factors = [const(n, "int32") for n in (multiplier, 31, shift)]

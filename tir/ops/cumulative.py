@@ -104,23 +104,13 @@ _ORDERED = [
 
 @operator(shapes="(…) T -> (…) T", section=SECTION, reference=_along(np.maximum.accumulate), cases=_ORDERED)
 def cummax(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The largest of the elements up to each along ``axis``; nan from the first nan on.
-
-    >>> from tir import ops, te
-    >>> ops.cummax(te.placeholder((4, 3)), axis=0)
-    Tensor(cummax, (4, 3), float32)
-    """
+    """The largest of the elements up to each along ``axis``; nan from the first nan on."""
     return _own("cummax", Max, x, axis)
 
 
 @operator(shapes="(…) T -> (…) T", section=SECTION, reference=_along(np.minimum.accumulate), cases=_ORDERED)
 def cummin(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The smallest of the elements up to each along ``axis``, as ``cummax`` gives the largest.
-
-    >>> from tir import ops, te
-    >>> ops.cummin(te.placeholder((4, 3)), axis=0)
-    Tensor(cummin, (4, 3), float32)
-    """
+    """The smallest of the elements up to each along ``axis``, as ``cummax`` gives the largest."""
     return _own("cummin", Min, x, axis)
 
 
@@ -132,12 +122,7 @@ def cummin(x: te.Tensor, axis: int = -1) -> te.Tensor:
     ],
 )  # fmt: skip
 def logcumsumexp(x: te.Tensor, axis: int = -1) -> te.Tensor:
-    """The logarithm of the sum of the exponentials of the elements up to each along ``axis``; no exponential overflows.
-
-    >>> from tir import ops, te
-    >>> ops.logcumsumexp(te.placeholder((4, 3)), axis=0)
-    Tensor(logcumsumexp, (4, 3), float32)
-    """
+    """The logarithm of the sum of the exponentials of the elements up to each along ``axis``; no exponential overflows."""
 
     def combine(a: Any, b: Any) -> Expr:
         larger = Max(a, b)

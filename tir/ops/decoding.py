@@ -61,12 +61,6 @@ def multibox_transform_loc(
     by parts of their size x, y, and changes the logarithms of the sizes. ``clip`` cuts boxes to 0 … 1. Scores are
     ``cls_pred``, by :func:`nn.softmax` over classes unless ``apply_softmax`` is false, and 0 below ``threshold``, and of class 0
     without ``keep_background``. As a list of what is found: :func:`vision.ssd.multibox_transform_loc`.
-
-    >>> from tir import ops, te
-    >>> parts = [te.placeholder(s, name=n) for n, s in (("c", (1, 3, 8)), ("l", (1, 32)), ("a", (1, 8, 4)))]
-    >>> boxes, scores = ops.vision.multibox_transform_loc(*parts, variances=(0.1, 0.1, 0.2, 0.2))
-    >>> boxes.shape, scores.shape
-    ((1, 8, 4), (1, 3, 8))
     """
     batch, _, count = cls_pred.shape
     if len(variances) != 4:

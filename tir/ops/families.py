@@ -16,7 +16,6 @@ from .registry import operator
 SECTION = "elementwise"
 Formula = Callable[..., Any]  # of scalars
 _NUMBERS = ("integer", "float")
-_EXAMPLES = {"bool": "bool", "integer": "int32", "float": "float32"}
 
 
 def pairs(
@@ -66,17 +65,9 @@ def binary(
             require_kind(dtype, kinds, "an operand")
             return elementwise(name, formula, *operands, dtype=dtype)
 
-        dtype = _EXAMPLES[kinds[-1]]
+        gives = f", and give {result}" if result else ""
         _describe(
-            function,
-            formula,
-            f"""
-            Operands broadcast, are promoted to a common type, and are {_either(kinds)}.
-
-            >>> from tir import ops, te
-            >>> ops.{name}(te.placeholder((4, 1), "{dtype}"), te.placeholder((3,), "{dtype}"))
-            Tensor({name}, (4, 3), {result or dtype})
-            """,
+            function, formula, f"Operands broadcast, are promoted to a common type, and are {_either(kinds)}{gives}."
         )
         shapes = "(…*), (…*) -> (…*)"
         return operator(shapes=shapes, section=SECTION, reference=reference, cases=cases, aliases=aliases)(function)
@@ -120,18 +111,7 @@ def unary(
         def function(x: te.Tensor) -> te.Tensor:
             return elementwise(name, formula, values_of(x))
 
-        dtype = _EXAMPLES[kinds[-1]]
-        _describe(
-            function,
-            formula,
-            f"""
-            The tensor is {_either(kinds)}.
-
-            >>> from tir import ops, te
-            >>> ops.{name}(te.placeholder((4, 3), "{dtype}"))
-            Tensor({name}, (4, 3), {result or dtype})
-            """,
-        )
+        _describe(function, formula, f"The tensor is {_either(kinds)}{f', the result {result}' if result else ''}.")
         register = operator(
             shapes=f"(…) {'|'.join(kinds)} -> (…)",
             section=SECTION,
@@ -149,7 +129,7 @@ def _describe(function: Callable[..., Any], formula: Formula, more: str) -> None
     """Give an operator the name and the docstring of its formula, with ``more``."""
     functools.update_wrapper(function, formula, assigned=("__module__", "__name__", "__qualname__"), updated=())
     del function.__wrapped__  # type: ignore[attr-defined]  (the parameters are its own)
-    function.__doc__ = f"{inspect.getdoc(formula)}\n\n{inspect.cleandoc(more)}\n"
+    function.__doc__ = f"{inspect.getdoc(formula)}\n\n{more}"
 
 
 def _either(kinds: Sequence[str]) -> str:

@@ -150,10 +150,6 @@ def _numpy_gather(x: Any, axis: int, indices: Any) -> Any:
 def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
     """The elements of ``x`` whose index along ``axis`` is ``indices[…]``: as :func:`take_along_axis`, but other dimensions of
     ``indices`` may be shorter than those of ``x``, and do not broadcast.
-
-    >>> from tir import ops, te
-    >>> ops.gather(te.placeholder((3, 4), name="x"), 0, te.placeholder((5, 2), "int64", name="at")).shape
-    (5, 2)
     """
     at = axis_of(axis, x.ndim)
     require_within(x, at, indices)

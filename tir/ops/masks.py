@@ -38,12 +38,7 @@ def _triangle(x: Tensor, k: Any, is_upper: bool, name: str) -> Tensor:
     ],
 )  # fmt: skip
 def tril(x: Tensor, k: Any = 0) -> Tensor:
-    """The matrices ``x`` with zeros above diagonal ``k``.
-
-    >>> from tir import ops, te
-    >>> ops.tril(te.placeholder((3, 4), name="x"), -1).shape
-    (3, 4)
-    """
+    """The matrices ``x`` with zeros above diagonal ``k``."""
     return _triangle(x, k, False, "tril")
 
 
@@ -52,12 +47,7 @@ def tril(x: Tensor, k: Any = 0) -> Tensor:
     cases=[case(arg((3, 4))), case(arg((2, 3, 3), "int8"), -1), case(arg((3, 4)), 9), case(arg((1, 1), "bfloat16"))],
 )  # fmt: skip
 def triu(x: Tensor, k: Any = 0) -> Tensor:
-    """The matrices ``x`` with zeros below diagonal ``k``.
-
-    >>> from tir import ops, te
-    >>> ops.triu(te.placeholder((3, 4), name="x"), 1).shape
-    (3, 4)
-    """
+    """The matrices ``x`` with zeros below diagonal ``k``."""
     return _triangle(x, k, True, "triu")
 
 
@@ -74,12 +64,7 @@ def _numpy_trilu(x: Any, k: Any, upper: bool) -> Any:
     ],
 )  # fmt: skip
 def trilu(x: Tensor, k: Any, upper: bool) -> Tensor:
-    """:func:`triu` or :func:`tril`, of a diagonal that may be a tensor of one integer.
-
-    >>> from tir import ops, te
-    >>> ops.trilu(te.placeholder((3, 4), name="x"), 1, upper=True).shape
-    (3, 4)
-    """
+    """:func:`triu` or :func:`tril`, of a diagonal that may be a tensor of one integer."""
     return _triangle(x, k, bool(upper), "trilu")
 
 
@@ -125,10 +110,6 @@ def matrix_set_diag(
     ``align`` says for those above and below the main one where shorter ones stand: ``"RIGHT_LEFT"``, ``"LEFT_RIGHT"`` ….
 
     Raises ``TensorExpressionError`` where ``diagonal`` has another shape or type.
-
-    >>> from tir import ops, te
-    >>> ops.matrix_set_diag(te.placeholder((3, 4), name="x"), te.placeholder((3,), name="d")).shape
-    (3, 4)
     """
     numbers = [integer(n, "a diagonal") for n in listed(k)]
     low, high = (numbers[0], numbers[-1]) if numbers else (1, 0)
@@ -174,10 +155,6 @@ def _numpy_sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: Any = 0, axis: int = 0) -> Tensor:
     """``data`` with ``mask_value`` from place ``valid_length[b]`` of ``axis`` on. Time is axis 0 and the batch axis 1, or the
     other way round.
-
-    >>> from tir import ops, te
-    >>> ops.sequence_mask(te.placeholder((4, 3), name="x"), te.placeholder((3,), "int32", name="n"), axis=0).shape
-    (4, 3)
     """
     time = axis_of(axis, data.ndim)
     if time > 1 or data.ndim < 2:

@@ -26,7 +26,7 @@ from ..node import cached_property
 from ..te import Tensor
 from ..te.places import error, users_errors
 from ..te.sizes import requirements
-from .cases import Argument, Case, arg, case
+from .cases import Argument, Case, arg, case, example
 from .contract import Contract
 from .places import chosen
 from .spelling import respelled
@@ -117,7 +117,7 @@ def operator(
 
     The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str``, ``Sequence[float]`` or ``Literal["a", "b"]`` (or
     one of these or None) are checked to be that, and tensors to have the ``shapes`` of a contract (:mod:`tir.ops.contract`); errors that the function raises show the
-    call and the user's line. For the rest see :class:`Operator`.
+    call and the user's line. A docstring without an example gets the contract and one of the cases. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
 
@@ -139,16 +139,18 @@ def operator(
 
         full = qualified(name or function.__name__)
         contract = None if shapes is None else Contract(shapes)
-        signature = inspect.signature(function)
+        signature, judged = inspect.signature(function), tuple(cases)
         if contract is not None and len(contract.arguments) != len(tensors_of(signature)):
             raise ValueError(f"the contract of operator {full} is not of its tensors: {shapes}")
+        if contract is not None and judged and ">>>" not in (doc := function.__doc__ or ">>>"):
+            function.__doc__ = f"{inspect.cleandoc(doc)}\n\nShapes: ``{shapes}``.\n\n{example(full, judged)}\n"
         made = Operator(
             full,
             _checked(full, function, signature, contract),
             section,
             reference.of(signature) if isinstance(reference, complete) else reference,
             tuple(map(qualified, aliases)),
-            tuple(cases),
+            judged,
             _TOLERANCE if tolerance is None else float(tolerance),
             contract,
             unstated,

@@ -134,11 +134,6 @@ def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) ->
     Gives these, the index at which each comes first, for each element of ``data`` the number of its value, (1,) how many
     values there are, and with ``return_counts`` how often each comes. All are as long as ``data``, and zeros beyond that number;
     indices are int32.
-
-    >>> from tir import ops, te
-    >>> values, first, inverse, number = ops.unique(te.placeholder((9,), "int8", name="x"))
-    >>> values.shape, number.shape
-    ((9,), (1,))
     """
     made = _grouped(data)
     found = made if is_sorted else _as_they_come(*made)

@@ -267,10 +267,6 @@ def strided_set(
     """``x`` with ``v`` in the place of ``x[begin[0]:end[0]:strides[0], …]``, slices as of :func:`strided_slice`.
 
     Raises ``TensorExpressionError`` where ``v`` has not the shape of the slice.
-
-    >>> from tir import ops, te
-    >>> ops.strided_set(te.placeholder((5,), name="x"), te.placeholder((2,), name="v"), (1,), (3,)).shape
-    (5,)
     """
     found = _steps(x, begin, end, strides, None)
     expected = [found[n].count if n in found else s for n, s in enumerate(x.shape)]
@@ -299,12 +295,7 @@ def _numpy_slice_scatter(input_tensor: Any, src: Any, start: Any, end: Any, step
     ],
 )  # fmt: skip
 def slice_scatter(input_tensor: Tensor, src: Tensor, start: Any, end: Any, step: int, axis: int) -> Tensor:
-    """``input_tensor`` with ``src`` in the place of the slice ``start:end:step`` along ``axis``: :func:`strided_set` of one axis.
-
-    >>> from tir import ops, te
-    >>> ops.slice_scatter(te.placeholder((5, 6), name="x"), te.placeholder((5, 2), name="v"), 1, 5, 2, 1).shape
-    (5, 6)
-    """
+    """``input_tensor`` with ``src`` in the place of the slice ``start:end:step`` along ``axis``: :func:`strided_set` of one axis."""
     at = axis_of(axis, input_tensor.ndim)
     begin = [0] * at + [start]
     return strided_set(input_tensor, src, begin, [*input_tensor.shape[:at], end], [1] * at + [step])

@@ -125,12 +125,7 @@ def _numpy_sort(
 
 @operator(shapes="(…) -> (…)", section="sort", reference=_numpy_sort, cases=_SORTED)
 def sort(x: Tensor, axis: int = -1, is_ascend: bool = True, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements of ``x`` in ascending order along ``axis``, in descending order with ``descending`` or ``is_ascend=False``.
-
-    >>> from tir import ops, te
-    >>> ops.sort(te.placeholder((2, 17), name="x"), descending=True)
-    Tensor(sorted, (2, 17), float32)
-    """
+    """The elements of ``x`` in ascending order along ``axis``, in descending order with ``descending`` or ``is_ascend=False``."""
     at, is_ascending = axis_of(axis, x.ndim), is_ascend and not descending
     return (sorted_rows if suits(x, at) else _sorted_by_digits)(x, at, is_ascending)
 
@@ -284,10 +279,6 @@ def searchsorted(
     or ``side="right"``, after them.
 
     The sequence has one dimension, or those of ``values``, and is ascending along the last.
-
-    >>> from tir import ops, te
-    >>> ops.searchsorted(te.placeholder((7,), name="x"), te.placeholder((2, 8), name="values")).shape
-    (2, 8)
     """
     goes_after = right if side is None else side == "right"
     outer, own = sorted_sequence.shape[:-1], values.shape[:-1]

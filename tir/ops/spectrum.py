@@ -251,11 +251,6 @@ def dft(re_data: Tensor, im_data: Tensor, inverse: bool = False) -> list[Tensor]
 
     The inverse is divided by the number of elements. The steps for an element are about the sum of the factors of n; some hundreds
     where n has large prime factors; n where n is not known.
-
-    >>> from tir import ops, te
-    >>> real, imaginary = ops.dft(te.placeholder((2, 6), name="re"), te.placeholder((2, 6), name="im"))
-    >>> real.shape
-    (2, 6)
     """
     _require_floats(re_data)
     if not re_data.ndim or not equate_shapes(re_data.shape, im_data.shape):

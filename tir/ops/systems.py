@@ -46,10 +46,6 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
     Where ``a`` is singular (an element to divide by is 0), all of ``x`` is NaN.
 
     Raises ``TensorExpressionError`` for types other than ``float32`` and ``float64``.
-
-    >>> from tir import ops, te
-    >>> ops.solve(te.placeholder((8, 4, 4), name="a"), te.placeholder((8, 4, 2), name="b"))
-    Tensor(solve, (8, 4, 2), float32)
     """
     kind = result_type([a.dtype, b.dtype])
     if str(kind) not in ("float32", "float64"):

@@ -262,12 +262,7 @@ def _numpy_expand_like(x: Any, shape_like: Any, axis: Any) -> Any:
     ],
 )  # fmt: skip
 def expand_like(x: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
-    """``x`` with new dimensions at ``axis`` of ``shape_like``, and repeated along them.
-
-    >>> from tir import ops, te
-    >>> ops.expand_like(te.placeholder((3,), name="x"), te.placeholder((2, 3, 4)), (0, 2)).shape
-    (2, 3, 4)
-    """
+    """``x`` with new dimensions at ``axis`` of ``shape_like``, and repeated along them."""
     new = axes_of(axis, shape_like.ndim)
     if shape_like.ndim != x.ndim + len(new):
         raise error(f"{x.shape} with {len(new)} dimensions more is not of as many as {shape_like.shape}")

@@ -97,11 +97,6 @@ def scatter_elements(
     ``"max"``, ``"min"``; ``"mean"`` is that of the element of ``x`` and all its updates (rounded down, of integers).
 
     Raises ``TensorExpressionError`` where the shapes or the data types do not go together.
-
-    >>> from tir import ops, te
-    >>> x, updates = te.placeholder((3, 4), name="x"), te.placeholder((5, 2), name="updates")
-    >>> ops.scatter_elements(x, te.placeholder((5, 2), "int64", name="at"), updates, 0, "add").shape
-    (3, 4)
     """
     at = axis_of(axis, x.ndim)
     require_within(x, at, indices)
@@ -163,11 +158,6 @@ def scatter_nd(
 
     ``mode`` is ``"add"``, ``"update"``, ``"mul"``, ``"max"`` or ``"min"``. Raises ``TensorExpressionError`` where the shapes or the data
     types do not go together.
-
-    >>> from tir import ops, te
-    >>> x, updates = te.placeholder((3, 4), name="x"), te.placeholder((5, 4), name="updates")
-    >>> ops.scatter_nd(x, te.placeholder((1, 5), "int64", name="at"), updates, "update").shape
-    (3, 4)
     """
     count = integer(indices.shape[0], "the number of axes with indices") if indices.ndim else 0
     if not 0 < count <= x.ndim:
@@ -208,11 +198,6 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
     """``x`` after ``x[indices[0], indices[1], …] = values``, or with ``accumulate`` after ``+=`` for each index.
 
     Indices are of the first axes and broadcast, and ``values`` broadcasts with what they choose.
-
-    >>> from tir import ops, te
-    >>> at, values = te.placeholder((5,), "int64", name="at"), te.placeholder((5, 4), name="values")
-    >>> ops.index_put(te.placeholder((3, 4), name="x"), [at], values, accumulate=True).shape
-    (3, 4)
     """
     tensors = index_tensors(x, indices)
     common = broadcast(*(t.shape for t in tensors))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .cases import Argument, Case
+from .cases import Case, call_of
 from .registry import operator
 
 COUNTS = {1: "one dimension", 2: "two dimensions", 3: "three dimensions"}
@@ -57,7 +57,9 @@ class Definition:
         made: Any = with_all(self.function)
         made.__signature__, made.__module__ = signature, self.function.__module__
         made.__name__ = made.__qualname__ = called
-        made.__doc__ = f"{inspect.cleandoc(doc)}\n\n{self._example(called, cases[0], gives)}\n"
+        full = f"{self.namespace}.{called}" if self.namespace else called
+        shown = f">>> from tir import ops, te\n>>> {call_of(full, cases[0])}.shape\n{gives}"
+        made.__doc__ = f"{inspect.cleandoc(doc)}\n\n{shown}\n"
         register = operator(
             section=self.section,
             namespace=self.namespace,
@@ -79,15 +81,3 @@ class Definition:
         """The reference, with the defaults of the definition."""
         usual = {p.name: p.default for p in inspect.signature(self.function).parameters.values()}
         return lambda **given: self.reference(**{**usual, **given})
-
-    def _example(self, name: str, case: Case, gives: tuple[int, ...]) -> str:
-        given = [*map(_text, case.args), *(f"{k}={_text(v)}" for k, v in case.attributes.items())]
-        full = f"{self.namespace}.{name}" if self.namespace else name
-        return f">>> from tir import ops, te\n>>> ops.{full}({', '.join(given)}).shape\n{gives}"
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, Argument):
-        return repr(value)
-    dtype = "" if value.dtype == "float32" else f', "{value.dtype}"'
-    return f"te.placeholder({value.shape}{dtype})"

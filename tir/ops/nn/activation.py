@@ -60,12 +60,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     cases=(*_CASES, case(arg((4, 3), "int8")), case(arg((3,), "uint8"))),
 )
 def relu(x: Tensor) -> Tensor:
-    """``max(x, 0)``, of any number type.
-
-    >>> from tir import te, topi
-    >>> topi.nn.relu(te.placeholder((2, 3), name="x"))
-    Tensor(relu, (2, 3), float32)
-    """
+    """``max(x, 0)``, of any number type."""
     return _limits(x, "relu", 0, None)
 
 
@@ -75,12 +70,7 @@ def relu(x: Tensor) -> Tensor:
     cases=(*_CASES, case(arg((9,), "int32"))),
 )
 def relu6(x: Tensor) -> Tensor:
-    """``min(max(x, 0), 6)``, of any number type.
-
-    >>> from tir import te, topi
-    >>> topi.nn.relu6(te.placeholder((3, 1, 5)))
-    Tensor(relu6, (3, 1, 5), float32)
-    """
+    """``min(max(x, 0), 6)``, of any number type."""
     return _limits(x, "relu6", 0, 6)
 
 
@@ -91,12 +81,7 @@ def relu6(x: Tensor) -> Tensor:
     cases=(*_CASES, case(arg((6,), "float32"), low=-0.5, high=0.25)),
 )
 def hard_tanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
-    """``x`` between ``low`` and ``high``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.hard_tanh(te.placeholder((3, 1, 5)))
-    Tensor(hard_tanh, (3, 1, 5), float32)
-    """
+    """``x`` between ``low`` and ``high``."""
     return _limits(x, "hard_tanh", low, high)
 
 
@@ -106,12 +91,7 @@ def hard_tanh(x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
 def leaky_relu(t: Tensor, alpha: float = 0.01) -> Tensor:
-    """``t`` where it is positive, else ``alpha * t``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.leaky_relu(te.placeholder((3, 1, 5)))
-    Tensor(leaky_relu, (3, 1, 5), float32)
-    """
+    """``t`` where it is positive, else ``alpha * t``."""
     return _pointwise(t, "leaky_relu", lambda v: te.if_then_else(v > 0.0, v, v * alpha))
 
 
@@ -133,10 +113,6 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     """``x`` where it is positive, else ``slope * x``; ``slope`` has one element, or one for each index of ``axis``.
 
     Raises ``TensorExpressionError`` for a ``slope`` of another length.
-
-    >>> from tir import te, topi
-    >>> topi.nn.prelu(te.placeholder((2, 3, 4)), te.placeholder((3,)))
-    Tensor(prelu, (2, 3, 4), float32)
     """
     channel, inner = axis_of(axis, x.ndim), wide(x.dtype)
     is_shared = constant(slope.shape[0]) == 1
@@ -157,12 +133,7 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.elu(te.placeholder((3, 1, 5)))
-    Tensor(elu, (3, 1, 5), float32)
-    """
+    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
     return _pointwise(x, "elu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v) * alpha))
 
 
@@ -177,12 +148,7 @@ _SELU_ALPHA, _SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804
     cases=(*_CASES, case(arg((5,), "float32"), alpha=2.0, gamma=0.5)),
 )
 def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> Tensor:
-    """``gamma * elu(x, alpha)``; the constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017).
-
-    >>> from tir import te, topi
-    >>> topi.nn.selu(te.placeholder((3, 1, 5)))
-    Tensor(selu, (3, 1, 5), float32)
-    """
+    """``gamma * elu(x, alpha)``; the constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017)."""
     return _pointwise(x, "selu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v) * alpha) * gamma)
 
 
@@ -192,12 +158,7 @@ def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> T
     cases=(*_CASES, case(arg((5,), "float32"), alpha=0.3)),
 )
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.celu(te.placeholder((3, 1, 5)))
-    Tensor(celu, (3, 1, 5), float32)
-    """
+    """``max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)``."""
     return _pointwise(x, "celu", lambda v: te.if_then_else(v > 0.0, v, te.expm1(v / alpha) * alpha))
 
 
@@ -217,10 +178,6 @@ def gelu(x: Tensor, approximate: Literal["none", "tanh"] = "none") -> Tensor:
 
     ``approximate="tanh"`` takes the approximation of Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016).
     Raises ``TensorExpressionError`` for another word.
-
-    >>> from tir import te, topi
-    >>> topi.nn.gelu(te.placeholder((3, 1, 5)))
-    Tensor(gelu, (3, 1, 5), float32)
     """
 
     def exact(v: Any) -> Expr:
@@ -234,34 +191,19 @@ def gelu(x: Tensor, approximate: Literal["none", "tanh"] = "none") -> Tensor:
 
 @nn_operator(shapes="(…) float -> (…)", reference=lambda x: _gelu_reference(x, "tanh"), cases=_CASES)
 def gelu_tanh(x: Tensor) -> Tensor:
-    """``gelu(x, approximate="tanh")``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.gelu_tanh(te.placeholder((3, 1, 5)))
-    Tensor(gelu, (3, 1, 5), float32)
-    """
+    """``gelu(x, approximate="tanh")``."""
     return gelu(x, "tanh")
 
 
 @nn_operator(shapes="(…) float -> (…)", reference=lambda x: x * _sigmoid(x), aliases=("swish",), cases=_CASES)
 def silu(x: Tensor) -> Tensor:
-    """``x * sigmoid(x)``, also known as swish.
-
-    >>> from tir import te, topi
-    >>> topi.nn.silu(te.placeholder((3, 1, 5)))
-    Tensor(silu, (3, 1, 5), float32)
-    """
+    """``x * sigmoid(x)``, also known as swish."""
     return _pointwise(x, "silu", lambda v: v * te.sigmoid(v))
 
 
 @nn_operator(shapes="(…) float -> (…)", reference=lambda x: x * np.tanh(_softplus(x)), cases=_CASES)
 def mish(x: Tensor) -> Tensor:
-    """``x * tanh(softplus(x))``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.mish(te.placeholder((3, 1, 5)))
-    Tensor(mish, (3, 1, 5), float32)
-    """
+    """``x * tanh(softplus(x))``."""
     return _pointwise(x, "mish", lambda v: v * te.tanh(_stable_softplus(v)))
 
 
@@ -276,12 +218,7 @@ def _stable_softplus(v: Any) -> Expr:
     cases=(*_CASES, case(arg((5,), "float32"), beta=2.5), case(arg((7,), "float32"), beta=2.0, threshold=0.5)),
 )
 def softplus(x: Tensor, beta: float = 1.0, threshold: float | None = None) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, computed without overflow; ``x`` where ``beta * x`` is above a ``threshold``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.softplus(te.placeholder((3, 1, 5)))
-    Tensor(softplus, (3, 1, 5), float32)
-    """
+    """``log(1 + exp(beta * x)) / beta``, computed without overflow; ``x`` where ``beta * x`` is above a ``threshold``."""
 
     def value(v: Any) -> Expr:
         made = _stable_softplus(v) if beta == 1.0 else _stable_softplus(v * beta) / beta
@@ -294,23 +231,13 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float | None = None) -> Te
     shapes="(…) float -> (…)", reference=lambda x: -np.logaddexp(0.0, -x), aliases=("logsigmoid",), cases=_CASES
 )
 def log_sigmoid(x: Tensor) -> Tensor:
-    """``log(sigmoid(x))``, computed without overflow.
-
-    >>> from tir import te, topi
-    >>> topi.nn.log_sigmoid(te.placeholder((3, 1, 5)))
-    Tensor(log_sigmoid, (3, 1, 5), float32)
-    """
+    """``log(sigmoid(x))``, computed without overflow."""
     return _pointwise(x, "log_sigmoid", lambda v: -_stable_softplus(-v))
 
 
 @nn_operator(shapes="(…) float -> (…)", reference=lambda x: x / (1 + np.abs(x)), cases=_CASES)
 def softsign(x: Tensor) -> Tensor:
-    """``x / (1 + |x|)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.softsign(te.placeholder((3, 1, 5)))
-    Tensor(softsign, (3, 1, 5), float32)
-    """
+    """``x / (1 + |x|)``."""
     return _pointwise(x, "softsign", lambda v: v / (te.abs(v) + 1.0))
 
 
@@ -320,12 +247,7 @@ def softsign(x: Tensor) -> Tensor:
     cases=(*_CASES, case(arg((5,), "float32"), alpha=1 / 6)),
 )
 def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    """``alpha * x + beta`` between 0 and 1, with the constants of ONNX (others take ``alpha = 1/6``).
-
-    >>> from tir import te, topi
-    >>> topi.nn.hard_sigmoid(te.placeholder((3, 1, 5)))
-    Tensor(hard_sigmoid, (3, 1, 5), float32)
-    """
+    """``alpha * x + beta`` between 0 and 1, with the constants of ONNX (others take ``alpha = 1/6``)."""
     return _pointwise(x, "hard_sigmoid", lambda v: te.min(te.max(v * alpha + beta, 0.0), 1.0))
 
 
@@ -333,12 +255,7 @@ def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     shapes="(…) float -> (…)", reference=lambda x: x * np.clip(x / 6 + 0.5, 0, 1), aliases=("hardswish",), cases=_CASES
 )
 def hard_swish(x: Tensor) -> Tensor:
-    """``x * hard_sigmoid(x, 1/6, 1/2)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.hard_swish(te.placeholder((3, 1, 5)))
-    Tensor(hard_swish, (3, 1, 5), float32)
-    """
+    """``x * hard_sigmoid(x, 1/6, 1/2)``."""
     return _pointwise(x, "hard_swish", lambda v: v * te.min(te.max(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
@@ -348,12 +265,7 @@ def hard_swish(x: Tensor) -> Tensor:
     cases=(*_CASES, case(arg((5,), "float32"), threshold=0.1, value=-2.0)),
 )
 def thresholded_relu(x: Tensor, threshold: float = 1.0, value: float = 0.0) -> Tensor:
-    """``x`` where it is above ``threshold``, else ``value``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.thresholded_relu(te.placeholder((3, 1, 5)))
-    Tensor(thresholded_relu, (3, 1, 5), float32)
-    """
+    """``x`` where it is above ``threshold``, else ``value``."""
     return _pointwise(x, "thresholded_relu", lambda v: te.if_then_else(v <= threshold, te.const(value, v.dtype), v))
 
 
@@ -366,10 +278,6 @@ def shrink(x: Tensor, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     """``x`` nearer to 0 by ``bias`` where it is further than ``lambd`` from 0, else 0.
 
     ``bias=0`` is the hard shrinkage, ``bias=lambd`` the soft one.
-
-    >>> from tir import te, topi
-    >>> topi.nn.shrink(te.placeholder((3, 1, 5)))
-    Tensor(shrink, (3, 1, 5), float32)
     """
 
     def element(v: Any) -> Expr:

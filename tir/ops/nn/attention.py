@@ -86,11 +86,6 @@ def scaled_dot_product_attention(
     ``softcap`` is ``c`` in ``c * tanh(product / c)``, before the mask. A row that attends to nothing is 0.
 
     Raises ``TensorExpressionError`` where shapes do not agree, and for heads that are no multiple.
-
-    >>> from tir import te, topi
-    >>> q, k = te.placeholder((1, 8, 5, 16), name="q"), te.placeholder((1, 2, 7, 16), name="k")
-    >>> topi.nn.scaled_dot_product_attention(q, k, k, is_causal=True)
-    Tensor(attention, (1, 8, 5, 16), float32)
     """
     q, k, v = (require_float(x, f"the {what}") for x, what in ((query, "query"), (key, "key"), (value, "value")))
     group = _queries_of_a_key(q, k)
@@ -310,11 +305,6 @@ def rotary_embedding(
     there are none), or ``(B, S, R / 2)``. Features ``d`` and ``d + R / 2`` are a pair, or with ``interleaved`` ``2 d`` and
     ``2 d + 1``. ``R`` is ``rotary_dim``, by default all of ``D``; the others stay. Raises ``TensorExpressionError`` for an
     odd ``R``, and where shapes do not agree.
-
-    >>> from tir import te, topi
-    >>> x, c = te.placeholder((1, 2, 5, 8), name="x"), te.placeholder((16, 4), name="c")
-    >>> topi.nn.rotary_embedding(x, c, c)
-    Tensor(rotary_embedding, (1, 2, 5, 8), float32)
     """
     data = require_tensor(require_float(x, "the data of rotary_embedding"), "the data of rotary_embedding", 4)
     batch, _, rows, features = data.shape

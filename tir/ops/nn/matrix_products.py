@@ -52,11 +52,6 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
 
     Products are made and added in ``out_dtype``, by default the type that the operands are promoted to; then narrow floats
     are added up in ``float32``. Raises ``TensorExpressionError`` where shapes do not agree, and where there is no such type.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((8, 16), "int8", name="x"), te.placeholder((4, 16), "int8", name="w")
-    >>> topi.nn.dense(x, w, out_dtype="int32")
-    Tensor(dense, (8, 4), int32)
     """
     x, w = data, weight
     k = te.reduce_axis((0, x.shape[-1]), "k")
@@ -159,10 +154,6 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
     """``data`` plus ``bias``, which has one element for each index of ``axis``.
 
     Raises ``TensorExpressionError`` for a ``bias`` of another length.
-
-    >>> from tir import te, topi
-    >>> topi.nn.bias_add(te.placeholder((2, 3, 4), name="x"), te.placeholder((3,), name="b"))
-    Tensor(bias_add, (2, 3, 4), float32)
     """
     channel, out = axis_of(axis, data.ndim), result_type((data.dtype, bias.dtype))
     return te.compute(data.shape, lambda *i: (data(*i) + bias(i[channel])).astype(out), name="bias_add")

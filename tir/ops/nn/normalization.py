@@ -163,11 +163,6 @@ def batch_norm(
     they are those of the batch (the variance of all its elements, not the unbiased estimate), and the other results are
     ``(1 - momentum) * moving + momentum * of the batch``. The four parameters have one element a channel; ``gamma`` counts
     only with ``scale``, ``beta`` only with ``center``. Raises ``TensorExpressionError`` for another number of elements.
-
-    >>> from tir import te, topi
-    >>> x, *p = te.placeholder((1, 8, 4, 4), name="x"), *(te.placeholder((8,), name=n) for n in ("g", "b", "m", "v"))
-    >>> topi.nn.batch_norm(x, *p)[0]
-    Tensor(batch_norm, (1, 8, 4, 4), float32)
     """
     channel = axis_of(axis, data.ndim)
     groups = Groups(data, [a for a in range(data.ndim) if a != channel], "batch_norm")
@@ -216,11 +211,6 @@ def layer_norm(data: Tensor, gamma: Any, beta: Any, axis: Any, epsilon: float = 
 
     ``gamma`` and ``beta`` have the shape of these axes; None stands for 1 and 0. Raises ``TensorExpressionError`` for
     another shape.
-
-    >>> from tir import te, topi
-    >>> x, g, b = te.placeholder((2, 8), name="x"), te.placeholder((8,), name="g"), te.placeholder((8,), name="b")
-    >>> topi.nn.layer_norm(x, g, b, axis=-1)
-    Tensor(layer_norm, (2, 8), float32)
     """
     axes = axes_of(axis, data.ndim)
     groups = Groups(data, axes, "layer_norm")
@@ -244,10 +234,6 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any = -1, epsilon: float = 1e-5
     """``weight * data / sqrt(mean(data ** 2) + epsilon)``, with the mean over ``axis``, one or several.
 
     ``weight`` has the shape of these axes. Raises ``TensorExpressionError`` for another shape.
-
-    >>> from tir import te, topi
-    >>> topi.nn.rms_norm(te.placeholder((2, 8), name="x"), te.placeholder((8,), name="w"))
-    Tensor(rms_norm, (2, 8), float32)
     """
     axes = axes_of(axis, data.ndim)
     groups = Groups(data, axes, "rms_norm")
@@ -278,11 +264,6 @@ def instance_norm(
 
     ``axis`` are the axes of the moments, by default all but the first and ``channel_axis``; ``gamma`` and ``beta`` have one
     element a channel. Raises ``TensorExpressionError`` for another number of elements.
-
-    >>> from tir import te, topi
-    >>> x, g, b = te.placeholder((2, 3, 4, 4), name="x"), te.placeholder((3,), name="g"), te.placeholder((3,), name="b")
-    >>> topi.nn.instance_norm(x, g, b)
-    Tensor(instance_norm, (2, 3, 4, 4), float32)
     """
     channel = axis_of(channel_axis, data.ndim)
     axes = [a for a in range(1, data.ndim) if a != channel] if axis is None else axes_of(axis, data.ndim)
@@ -326,11 +307,6 @@ def group_norm(
 
     The moments are also over ``axes``, by default all but the first. ``gamma`` and ``beta`` have one element a channel.
     Raises ``TensorExpressionError`` for channels that are not so many groups.
-
-    >>> from tir import te, topi
-    >>> x, g, b = te.placeholder((2, 8, 4, 4), name="x"), te.placeholder((8,), name="g"), te.placeholder((8,), name="b")
-    >>> topi.nn.group_norm(x, g, b, num_groups=2)
-    Tensor(group_norm, (2, 8, 4, 4), float32)
     """
     channel = axis_of(channel_axis, data.ndim)
     others = set(range(1, data.ndim) if axes is None else axes_of(axes, data.ndim)) - {channel}
@@ -394,10 +370,6 @@ def lrn(data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: flo
 
     The neighbours of channel ``c`` are those from ``c - (size - 1) // 2`` to ``c + size // 2`` that there are. Raises
     ``TensorExpressionError`` for a size below 1.
-
-    >>> from tir import te, topi
-    >>> topi.nn.lrn(te.placeholder((1, 8, 4, 4), name="x"), 5)
-    Tensor(lrn, (1, 8, 4, 4), float32)
     """
     x = data
     channel = axis_of(axis, x.ndim)
@@ -434,12 +406,7 @@ def _l2_reference(x: Any, eps: float, axis: Any = None) -> np.ndarray:
     ),
 )  # fmt: skip
 def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
-    """``data / sqrt(max(sum(data ** 2), eps))``, with the sum over ``axis``: one, several, or None for all.
-
-    >>> from tir import te, topi
-    >>> topi.nn.l2_normalize(te.placeholder((2, 8), name="x"), 1e-6, axis=1)
-    Tensor(l2_normalize, (2, 8), float32)
-    """
+    """``data / sqrt(max(sum(data ** 2), eps))``, with the sum over ``axis``: one, several, or None for all."""
     axes = axes_of(axis, data.ndim)
     groups = Groups(data, axes, "l2_normalize")
     sums = groups.sum(groups.squares, "sum")
@@ -461,12 +428,7 @@ def _scale_shift(data: Tensor, scale: Tensor, shift: Tensor, channel: int, name:
     cases=(case(arg((2, 3, 4, 5)), arg((3,)), arg((3,))),),
 )
 def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """``data * scale + shift`` of each channel of ``(N, C, H, W)``; the parameters are ``(C,)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.scale_shift_nchw(te.placeholder((2, 3, 4, 5)), te.placeholder((3,)), te.placeholder((3,)))
-    Tensor(scale_shift_nchw, (2, 3, 4, 5), float32)
-    """
+    """``data * scale + shift`` of each channel of ``(N, C, H, W)``; the parameters are ``(C,)``."""
     return _scale_shift(data, scale, shift, 1, "scale_shift_nchw")
 
 
@@ -476,10 +438,5 @@ def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     cases=(case(arg((2, 4, 5, 3)), arg((3,)), arg((3,))),),
 )
 def scale_shift_nhwc(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """``data * scale + shift`` of each channel of ``(N, H, W, C)``; the parameters are ``(C,)``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.scale_shift_nhwc(te.placeholder((2, 4, 5, 3)), te.placeholder((3,)), te.placeholder((3,)))
-    Tensor(scale_shift_nhwc, (2, 4, 5, 3), float32)
-    """
+    """``data * scale + shift`` of each channel of ``(N, H, W, C)``; the parameters are ``(C,)``."""
     return _scale_shift(data, scale, shift, 3, "scale_shift_nhwc")

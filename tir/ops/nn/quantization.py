@@ -120,10 +120,6 @@ def quantize(
     ``scale`` and ``zero_point`` are numbers, tensors of one element, of one for each index of ``axis``, or, with
     ``block_size``, of one for each block of so many elements along ``axis``. Raises ``TensorExpressionError`` for other
     shapes, for data that is not floating, and for a type that is no integer's.
-
-    >>> from tir import te, topi
-    >>> topi.nn.quantize(te.placeholder((2, 3), name="x"), 0.1, 128, out_dtype="uint8")
-    Tensor(quantize, (2, 3), uint8)
     """
     x, out = require_float(data, "the data of quantize"), _integer_type(out_dtype, "out_dtype of quantize")
     scales = _Parameter(scale, x, axis, block_size, "scale of quantize")
@@ -292,12 +288,7 @@ def simulated_dequantize(
     ),
 )
 def fake_quantize(data: Tensor, scale: Any, zero_point: Any = 0, axis: int = -1, dtype: Any = "int8") -> Tensor:
-    """``data`` as it is after :func:`quantize` and :func:`dequantize`: what training for integers computes with.
-
-    >>> from tir import te, topi
-    >>> topi.nn.fake_quantize(te.placeholder((2, 3), name="x"), 0.1)
-    Tensor(simulated_dequantize, (2, 3), float32)
-    """
+    """``data`` as it is after :func:`quantize` and :func:`dequantize`: what training for integers computes with."""
     return simulated_dequantize(
         simulated_quantize(data, dtype, scale, zero_point, axis), dtype, scale, zero_point, axis
     )

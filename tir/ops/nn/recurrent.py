@@ -231,11 +231,6 @@ def rnn(
     ``Xs`` is ``(T, B, D)``, ``Wi`` ``(H, D)``, ``Wh`` ``(H, H)``, the biases ``(H,)``, ``h_init`` ``(B, H)``, 0 by default.
     ``act`` is a function of an expression, or ``"tanh"``, ``"sigmoid"`` or ``"relu"``. ``reverse`` begins with the last
     input, and the first state is that after it, as topi has it: ``ops.flip`` gives the order of the inputs. Raises ``TensorExpressionError`` where shapes do not agree.
-
-    >>> from tir import te, topi
-    >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((4, 3), name="w"), te.placeholder((4, 4), name="r")
-    >>> topi.nn.rnn(x, w, r)
-    Tensor(rnn_hidden, (5, 2, 4), float32)
     """
     layer, function = _Layer("rnn", Xs, Wi, Wh, Bi, Bh, 1, reverse), _activation(act, "act of rnn")
     state, first = layer.state(h_init, layer.hidden, "hidden")
@@ -275,11 +270,6 @@ def gru(
     ``h = (1 - z) * n + z * h``; with ``linear_before_reset``, ``r * (Wh @ h + Bh)`` in ``n``, as in PyTorch. ``Wi`` is
     ``(3 H, D)``, ``Wh`` ``(3 H, H)``, the biases ``(3 H,)``, with gates in the order of ``weight_layout``; the rest is as
     in :func:`rnn`.
-
-    >>> from tir import te, topi
-    >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((12, 3), name="w"), te.placeholder((12, 4), name="r")
-    >>> topi.nn.gru(x, w, r)
-    Tensor(gru_hidden, (5, 2, 4), float32)
     """
     layer = _Layer("gru", Xs, Wi, Wh, Bi, Bh, 3, reverse)
     f, g = _activation(f_act, "f_act of gru"), _activation(g_act, "g_act of gru")
@@ -351,11 +341,6 @@ def lstm(
     ``h = f_act(o + p_o * c) * h_act(c)``, projected by ``proj`` ``(P, H)`` where it is given. ``Wi`` is ``(4 H, D)``, ``Wh``
     ``(4 H, P)``, the biases ``(4 H,)``, with gates in the order of ``weight_layout``; the peepholes ``p_i``, ``p_f`` and
     ``p_o`` are ``(H,)``, ``h_init`` ``(B, P)``, ``c_init`` ``(B, H)``. The rest is as in :func:`rnn`.
-
-    >>> from tir import te, topi
-    >>> x, w, r = te.placeholder((5, 2, 3), name="x"), te.placeholder((16, 3), name="w"), te.placeholder((16, 4), name="r")
-    >>> topi.nn.lstm(x, w, r)
-    (Tensor(lstm_hidden, (5, 2, 4), float32), Tensor(lstm_cell, (5, 2, 4), float32))
     """
     layer = _Layer("lstm", Xs, Wi, Wh, Bi, Bh, 4, reverse)
     width = Wh.shape[1]
