@@ -36,7 +36,7 @@ def _numpy_multibox_prior(data: Any, sizes: Any, ratios: Any, steps: Any, offset
 
 
 @operator(
-    shapes="(n, c, h, w) -> (1, _, 4)", section="vision", namespace="vision.ssd", reference=_numpy_multibox_prior,
+    gives=(1, 6, 4), shapes="(n, c, h, w) -> (1, _, 4)", section="vision", namespace="vision.ssd", reference=_numpy_multibox_prior,
     cases=[case(arg((1, 2, 2, 3))), case(arg((1, 2, 3, 2)), (0.5, 0.25), (1, 2, 0.5), (0.3, 0.4), (0.2, 0.6), True)],
 )  # fmt: skip
 def multibox_prior(
@@ -51,10 +51,6 @@ def multibox_prior(
 
     There is one of each of ``sizes`` with the first ratio 1, and one of the first size for each further one of ``ratios`` (width by
     height). ``steps`` (y, x) are the distances of features, and ``offsets`` where in them the middles are.
-
-    >>> from tir import ops, te
-    >>> ops.vision.ssd.multibox_prior(te.placeholder((1, 16, 4, 4), name="x"), (0.5, 0.25), (1, 2)).shape
-    (1, 48, 4)
     """
     if not sizes or not ratios:
         raise error(f"anchors of sizes {tuple(sizes)} and ratios {tuple(ratios)}", "one or more of each")

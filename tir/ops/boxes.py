@@ -146,7 +146,7 @@ def _detections() -> list[Any]:
 
 
 @operator(
-    shapes="(b, n, f), (b) integer, (b, n) integer -> (…r), (…s)", section="vision", namespace="vision",
+    gives=[(2, 5), (2, 1)], shapes="(b, n, f), (b) integer, (b, n) integer -> (…r), (…s)", section="vision", namespace="vision",
     reference=complete(numpy_non_max_suppression),
     cases=[
         case(*_detections(), 2, 0.4, id_index=-1), case(*_detections(), -1, 0.7, True, return_indices=False),
@@ -175,12 +175,6 @@ def non_max_suppression(
 
     Gives ``indices`` (batch, number) of those that are kept by score, -1 after them, and (batch, 1) how many they are; or, without
     ``return_indices``, the boxes by score with -1 in the place of others, which ``invalid_to_bottom`` puts last.
-
-    >>> from tir import ops, te
-    >>> data, count = te.placeholder((1, 8, 6), name="data"), te.placeholder((1,), "int32", name="count")
-    >>> numbers, kept = ops.vision.non_max_suppression(data, count, te.placeholder((1, 8), "int32", name="numbers"))
-    >>> numbers.shape, kept.shape
-    ((1, 8), (1, 1))
     """
     fields = integer(data.shape[2], "the number of fields of a box")
     if not (0 <= coord_start <= fields - 4 and 0 <= score_index < fields and id_index < fields):
@@ -246,7 +240,7 @@ def _numpy_all_class(
 
 
 @operator(
-    shapes="(b, n, 4) T, (b, c, n) T -> (_, 3), (1)", section="vision", namespace="vision", reference=_numpy_all_class,
+    gives=[(36, 3), (1,)], shapes="(b, n, 4) T, (b, c, n) T -> (_, 3), (1)", section="vision", namespace="vision", reference=_numpy_all_class,
     cases=[
         case(arg((2, 6, 4), values="positive"), arg((2, 3, 6), values="distinct"), 2, 0.1, -10.0),
         case(arg((1, 5, 4), values="positive"), arg((1, 1, 5), values="positive"), 9, 0.3, 1.0),
@@ -265,12 +259,6 @@ def all_class_non_max_suppression(
 
     ``boxes`` (batch, number, 4) are opposite corners; ``scores`` are (batch, classes, number). Gives (batch · classes · number, 3)
     int64: batch, class and box of those that are kept, zeros after them, and (1,) how many they are.
-
-    >>> from tir import ops, te
-    >>> boxes, scores = te.placeholder((1, 6, 4), name="boxes"), te.placeholder((1, 3, 6), name="scores")
-    >>> kept, number = ops.vision.all_class_non_max_suppression(boxes, scores, 2, 0.5, 0.0)
-    >>> kept.shape, number.shape
-    ((18, 3), (1,))
     """
     batch, classes, extent = scores.shape
     order = order_of(scores, 2, False)

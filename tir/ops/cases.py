@@ -86,16 +86,18 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def example(name: str, cases: Sequence[Case]) -> str:
-    """A call of the operator ``name`` for its docstring: the first of ``cases`` that has no symbolic size."""
+def example(name: str, cases: Sequence[Case], gives: Any) -> str:
+    """A call of the operator ``name`` for its docstring, by the first of ``cases`` without symbolic sizes: it ``gives`` a shape, a
+    list of shapes, or None for one that is not shown."""
     numeric = (c for c in cases if not any(isinstance(n, str) for a in c.arguments() for n in a.shape))
-    return f">>> from tir import ops, te\n>>> made = {call_of(name, next(numeric, cases[0]))}"
-
-
-def call_of(name: str, of: Case) -> str:
-    """The call of the operator ``name`` by a case, as it is written in a program."""
+    of = next(numeric, cases[0])
     given = [*map(_written, of.args), *(f"{k}={_written(v)}" for k, v in of.attributes.items())]
-    return f"ops.{name}({', '.join(given)})"
+    call = f"ops.{name}({', '.join(given)})"
+    if gives is None:
+        shown = f"made = {call}"
+    else:
+        shown = f"[made.shape for made in {call}]\n{gives}" if isinstance(gives, list) else f"{call}.shape\n{gives}"
+    return f">>> from tir import ops, te\n>>> {shown}"
 
 
 def _written(value: Any) -> str:

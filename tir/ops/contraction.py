@@ -25,7 +25,7 @@ def _numpy_einsum(subscripts: str, *operands: Any, out_dtype: Any = None) -> Any
 
 
 @operator(
-    unstated="which axes meet is for the subscripts to say", section="linear algebra", reference=_numpy_einsum,
+    gives=(3, 5), unstated="which axes meet is for the subscripts to say", section="linear algebra", reference=_numpy_einsum,
     cases=[
         case("ij,jk->ik", arg((3, 4)), arg((4, 5))), case("ij,jk", arg((3, 4), "int32"), arg((4, 5), "int32")),
         case("ii->i", arg((3, 3), "int8")), case("ii", arg((3, 3))), case("ij->ji", arg((3, 4), "bfloat16")),
@@ -47,10 +47,6 @@ def einsum(subscripts: str, *operands: Tensor, out_dtype: Any = None) -> Tensor:
     they are multiplied.
 
     Raises ``TensorExpressionError`` for subscripts that are none of the operands', and for extents that differ.
-
-    >>> from tir import ops, te
-    >>> ops.einsum("bij,bjk->bik", te.placeholder((2, 3, 4), name="a"), te.placeholder((2, 4, 5), name="b")).shape
-    (2, 3, 5)
     """
     inputs, output = _parsed(subscripts, operands)
     extents = _extents(inputs, operands)
@@ -142,7 +138,7 @@ def _numpy_tensordot(a: Any, b: Any, axes: Any = 2, out_dtype: Any = None) -> An
 
 
 @operator(
-    unstated="which axes meet is for `axes` to say", section="linear algebra", reference=_numpy_tensordot,
+    gives=(2, 2), unstated="which axes meet is for `axes` to say", section="linear algebra", reference=_numpy_tensordot,
     cases=[
         case(arg((2, 3, 4)), arg((3, 4, 2))), case(arg((2, 3)), arg((3, 2)), 1),
         case(arg((2, 3), "int8"), arg((4,), "int8"), 0), case(arg((2, 3, 4)), arg((4, 3)), ((1, -1), (1, 0))),
@@ -152,10 +148,6 @@ def _numpy_tensordot(a: Any, b: Any, axes: Any = 2, out_dtype: Any = None) -> An
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2, out_dtype: Any = None) -> Tensor:
     """The sum of products over ``axes`` of ``a`` and of ``b``: the last ``axes`` of one and the first of the other, or two
     lists of as many axes.
-
-    >>> from tir import ops, te
-    >>> ops.tensordot(te.placeholder((2, 3, 4), name="a"), te.placeholder((4, 3), name="b"), ((1, 2), (1, 0))).shape
-    (2,)
     """
     if isinstance(axes, (list, tuple)):
         if len(axes) != 2:

@@ -55,7 +55,7 @@ def _numpy_unpack_bits(x: Any, bits: int, axis: int = -1) -> Any:
 
 
 @operator(
-    shapes="(…, _@axis, …) integer -> (…, _@axis, …)", section=SECTION, reference=_numpy_unpack_bits,
+    gives=(2, 6), shapes="(…, _@axis, …) integer -> (…, _@axis, …)", section=SECTION, reference=_numpy_unpack_bits,
     cases=[
         case(arg((2, 3), "uint8"), 4), case(arg((3, 2, 2), "uint8"), 4, 1), case(arg(("n", 3), "uint8"), 2, -1),
         case(arg((2,), "uint8"), 1, 0), case(arg((2, 2), "uint32"), 8, 0), case(arg((2, 2), "uint16"), 16),
@@ -63,12 +63,7 @@ def _numpy_unpack_bits(x: Any, bits: int, axis: int = -1) -> Any:
     ],
 )  # fmt: skip
 def unpack_bits(x: te.Tensor, bits: int, axis: int = -1) -> te.Tensor:
-    """The parts of ``bits`` bits of unsigned integers, one after another along ``axis``, the lowest part first.
-
-    >>> from tir import ops, te
-    >>> ops.unpack_bits(te.placeholder((8, 16), "uint8"), 4, 0)
-    Tensor(unpack_bits, (16, 16), uint8)
-    """
+    """The parts of ``bits`` bits of unsigned integers, one after another along ``axis``, the lowest part first."""
     size = integer(bits, "a number of bits")
     if x.dtype.code != "uint" or size < 1 or x.dtype.bits % size:
         raise error(f"{x.dtype} has no whole parts of {size} bits", "unsigned integers, and bits that divide theirs")

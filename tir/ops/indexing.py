@@ -44,7 +44,7 @@ def _numpy_take(x: Any, indices: Any, axis: Any = None, batch_dims: int = 0, mod
 
 
 @operator(
-    shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=_numpy_take,
+    gives=(2, 5), shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=_numpy_take,
     cases=[
         case(arg((3, 4)), arg((2, 5), "int32", "indices below 12")),
         case(arg((3, 4)), arg((5,), "int64", np.array([-9, -1, 0, 2, 9])), 1),
@@ -69,10 +69,6 @@ def take(
     The result has the dimensions of ``indices`` in the place of ``axis``. The first ``batch_dims`` dimensions are the same for
     both. ``mode`` says what an index out of range reads: ``"clip"`` the nearest element, also for a negative one; ``"wrap"``
     counts around; ``"fast"`` is for indices that are known to be in range.
-
-    >>> from tir import ops, te
-    >>> ops.take(te.placeholder((3, 4), name="x"), te.placeholder((2, 5), "int32", name="at"), 1).shape
-    (3, 2, 5)
     """
     if axis is None:
         return take(ravel(x), indices, 0, batch_dims, mode)
@@ -99,7 +95,7 @@ _MODES: dict[str, Any] = {
 
 
 @operator(
-    shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=np.take_along_axis,
+    gives=(3, 2), shapes="(…x), (…i) integer -> (…r)", section="indexing", reference=np.take_along_axis,
     cases=[
         case(arg((3, 4)), arg((3, 2), "int32", "indices below 4"), 1),
         case(arg((3, 4)), arg((2, 4), "int64", np.array([[-1, 0, 2, -3]] * 2)), 0),
@@ -111,10 +107,6 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
     """The elements of ``x`` whose index along ``axis`` is ``indices[…]``, and that of the result along the others.
 
     Other dimensions than ``axis`` broadcast. Raises ``TensorExpressionError`` where they do not, or their number differs.
-
-    >>> from tir import ops, te
-    >>> ops.take_along_axis(te.placeholder((3, 4), name="x"), te.placeholder((3, 2), "int64", name="at"), 1).shape
-    (3, 2)
     """
     at = axis_of(axis, x.ndim)
     if x.ndim != indices.ndim:
@@ -179,7 +171,7 @@ def _numpy_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 
 
 @operator(
-    shapes="(…x), (_, …i) integer -> (…r)", section="indexing", reference=_numpy_gather_nd,
+    gives=(5,), shapes="(…x), (_, …i) integer -> (…r)", section="indexing", reference=_numpy_gather_nd,
     cases=[
         case(arg((3, 4)), arg((2, 5), "int32", "indices below 3")),
         case(arg((3, 4), "int8"), arg((1, 2, 2), "int64", np.array([[[-1, 0], [2, 1]]]))),
@@ -188,12 +180,7 @@ def _numpy_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     ],
 )  # fmt: skip
 def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
-    """The parts of ``x`` at ``indices[0, …], indices[1, …] …``, which are the first indices after ``batch_dims`` of a batch.
-
-    >>> from tir import ops, te
-    >>> ops.gather_nd(te.placeholder((3, 4, 6), name="x"), te.placeholder((2, 5), "int32", name="at")).shape
-    (5, 6)
-    """
+    """The parts of ``x`` at ``indices[0, …], indices[1, …] …``, which are the first indices after ``batch_dims`` of a batch."""
     count = integer(indices.shape[0], "the number of axes with indices")
     batch, outer = integer(batch_dims, "the number of batch dimensions"), indices.ndim - 1
     if not 0 <= batch <= outer or batch + count > x.ndim:
@@ -209,6 +196,7 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
 
 
 @operator(
+    gives=(5,),
     shapes="(…x), [(…*)] -> (…r)",
     section="indexing",
     reference=lambda x, indices: x[tuple(i.astype(np.int64) for i in indices)],
@@ -222,13 +210,7 @@ def gather_nd(x: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     aliases=("index_tensor",),
 )
 def adv_index(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
-    """``x[indices[0], indices[1], …]`` as in NumPy: indices of the first axes, which broadcast.
-
-    >>> from tir import ops, te
-    >>> rows, columns = te.placeholder((2, 1), "int64", name="rows"), te.placeholder((5,), "int64", name="columns")
-    >>> ops.adv_index(te.placeholder((3, 4), name="x"), [rows, columns]).shape
-    (2, 5)
-    """
+    """``x[indices[0], indices[1], …]`` as in NumPy: indices of the first axes, which broadcast."""
     tensors = index_tensors(x, indices)
     common = broadcast(*(t.shape for t in tensors))
 
@@ -253,7 +235,7 @@ def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
 
 
 @operator(
-    shapes="(…i) integer, (_, …w) -> (…r)", section="indexing", namespace="nn",
+    gives=(2, 3, 4), shapes="(…i) integer, (_, …w) -> (…r)", section="indexing", namespace="nn",
     reference=lambda indices, weight: weight[indices.astype(np.int64)],
     cases=[
         case(arg((2, 3), "int64", "indices below 5"), arg((5, 4))),
@@ -261,10 +243,5 @@ def index_tensors(x: Tensor, indices: Any) -> list[Tensor]:
     ],
 )  # fmt: skip
 def embedding(indices: Tensor, weight: Tensor) -> Tensor:
-    """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them.
-
-    >>> from tir import ops, te
-    >>> ops.nn.embedding(te.placeholder((2, 7), "int64", name="words"), te.placeholder((100, 16), name="w")).shape
-    (2, 7, 16)
-    """
+    """The rows of ``weight`` (entries, size) at ``indices``, as :func:`take` reads them."""
     return take(weight, indices, 0)

@@ -21,7 +21,7 @@ from .transform import ravel
 
 
 @operator(
-    shapes="[(…, _@axis, …)] -> (…, _@axis, …)", section="transform", reference=np.concatenate, aliases=["concat"],
+    gives=(6, 3), shapes="[(…, _@axis, …)] -> (…, _@axis, …)", section="transform", reference=np.concatenate, aliases=["concat"],
     cases=[
         case([arg((2, 3)), arg((4, 3))]), case([arg((2, 3)), arg((2, 1)), arg((2, 2))], -1),
         case([arg((2, 3)), arg((2,)), arg(())], None), case([arg((2, 0)), arg((2, 3)), arg((2, 0))], 1),
@@ -34,10 +34,6 @@ def concatenate(arrays: Sequence[Tensor], axis: int | None = 0) -> Tensor:
     """The tensors ``arrays`` one after another along ``axis``; all their elements in one dimension for None.
 
     Types are promoted. Raises ``TensorExpressionError`` where numbers of dimensions or other extents differ.
-
-    >>> from tir import ops, te
-    >>> ops.concatenate([te.placeholder((2, 3), name="x"), te.placeholder((4, 3), name="y")]).shape
-    (6, 3)
     """
     if axis is None:
         arrays, axis = [ravel(t) for t in arrays], 0
@@ -71,7 +67,7 @@ def _tensors(arrays: Any) -> list[Tensor]:
 
 
 @operator(
-    shapes="[(…a)] -> (…r)", section="transform", reference=np.stack,
+    gives=(2, 2, 3), shapes="[(…a)] -> (…r)", section="transform", reference=np.stack,
     cases=[
         case([arg((2, 3)), arg((2, 3))]), case([arg((2,), "int8"), arg((2,), "int8"), arg((2,), "int8")], -1),
         case([arg(()), arg(())]), case([arg((0, 2)), arg((0, 2))], axis=1),
@@ -79,12 +75,7 @@ def _tensors(arrays: Any) -> list[Tensor]:
     ],
 )  # fmt: skip
 def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors ``arrays``, of one shape, along a new dimension ``axis``. Types are promoted.
-
-    >>> from tir import ops, te
-    >>> ops.stack([te.placeholder((3,), name="x"), te.placeholder((3,), name="y")], -1).shape
-    (3, 2)
-    """
+    """The tensors ``arrays``, of one shape, along a new dimension ``axis``. Types are promoted."""
     tensors = _tensors(arrays)
     first, dtype = tensors[0], result_type(t.dtype for t in tensors)
     at = axis_of(axis, first.ndim + 1)
@@ -97,18 +88,14 @@ def stack(arrays: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 @operator(
+    gives=[(3,), (3,)],
     unstated="the parts have one dimension less than the tensor",
     section="transform",
     reference=lambda x, axis=0: list(np.moveaxis(x, axis, 0)),
     cases=[case(arg((2, 3))), case(arg((2, 3), "int8"), -1), case(arg((1, 0)))],
 )
 def unstack(x: Tensor, axis: int = 0) -> list[Tensor]:
-    """The tensors that ``x`` has along ``axis``, whose extent is known, without that dimension.
-
-    >>> from tir import ops, te
-    >>> [part.shape for part in ops.unstack(te.placeholder((2, 3), name="x"), 1)]
-    [(2,), (2,), (2,)]
-    """
+    """The tensors that ``x`` has along ``axis``, whose extent is known, without that dimension."""
     at = axis_of(axis, x.ndim)
     count = integer(x.shape[at], "the extent of what is taken apart")
     shape = replaced(x.shape, at)
@@ -126,7 +113,7 @@ def _numpy_meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
 
 
 @operator(
-    shapes="-> [(…g)]", section="transform", reference=_numpy_meshgrid,
+    gives=[(2, 3), (2, 3)], shapes="-> [(…g)]", section="transform", reference=_numpy_meshgrid,
     cases=[
         case(arg((3,)), arg((2,))), case(arg((3,)), arg((2,), "int8"), arg((4,)), indexing="xy"),
         case([arg((3,)), arg((2,)), arg(())], "ij"), case(arg((3,))), case(arg((0,)), arg((2,))),
@@ -137,11 +124,6 @@ def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]
 
     With ``indexing="ij"`` dimension ``n`` is that of array ``n``; with ``"xy"`` the first two are exchanged. Also called
     as ``meshgrid([x, y], "ij")``.
-
-    >>> from tir import ops, te
-    >>> x, y = te.placeholder((3,), name="x"), te.placeholder((2,), name="y")
-    >>> [grid.shape for grid in ops.meshgrid(x, y, indexing="ij")]
-    [(3, 2), (3, 2)]
     """
     if arrays and isinstance(arrays[-1], str):
         *arrays, indexing = arrays  # type: ignore[assignment]

@@ -60,7 +60,7 @@ def _numpy_layout_transform(x: Any, src_layout: str, dst_layout: str, schedule_r
 
 
 @operator(
-    unstated=BY_LAYOUT, section="transform", reference=_numpy_layout_transform,
+    gives=(2, 3, 2, 8), unstated=BY_LAYOUT, section="transform", reference=_numpy_layout_transform,
     cases=[
         case(arg((2, 8, 3, 2)), "NCHW", "NHWC"), case(arg((2, 8, 3, 2)), "NCHW", "NCHW4c"),
         case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NHWC"), case(arg((2, 2, 3, 2, 4), "int8"), "NCHW4c", "NCHW2c"),
@@ -73,10 +73,6 @@ def layout_transform(x: Tensor, src_layout: str, dst_layout: str, schedule_rule:
 
     Capitals are dimensions; a small letter after its factor is the inner part of one. Raises ``TensorExpressionError``
     for layouts of other letters, and where a factor does not divide an extent.
-
-    >>> from tir import ops, te
-    >>> ops.layout_transform(te.placeholder((1, 32, 7, 7), name="x"), "NCHW", "NCHW16c").shape
-    (1, 2, 7, 7, 16)
     """
     source, target = _parts(src_layout), _parts(dst_layout)
     if {n.upper() for n, _ in source} != {n.upper() for n, _ in target}:
@@ -135,16 +131,11 @@ def _require_divisible(extent: Expr, by: int, what: str) -> None:
 
 
 @operator(
-    shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_space_to_depth,
+    gives=(2, 12, 2, 3), shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_space_to_depth,
     cases=[case(arg((2, 3, 4, 6)), 2), case(arg((1, 4, 6, 2), "int8"), 2, "NHWC"), case(arg((1, 2, 3, 3)), 1)],
 )  # fmt: skip
 def space_to_depth(x: Tensor, block_size: int, layout: Literal["NCHW", "NHWC"] = "NCHW") -> Tensor:
-    """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block.
-
-    >>> from tir import ops, te
-    >>> ops.nn.space_to_depth(te.placeholder((1, 3, 4, 6), name="x"), 2).shape
-    (1, 12, 2, 3)
-    """
+    """Blocks of an image as channels: channel ``(r * block_size + c) * C + k`` has row ``r`` and column ``c`` of each block."""
     (n, c, h, w), block = _blocks(x, block_size, layout)
     _require_divisible(h, block, "the height")
     _require_divisible(w, block, "the width")
@@ -179,7 +170,7 @@ def _numpy_depth_to_space(x: Any, block_size: int, layout: str = "NCHW", mode: s
 
 
 @operator(
-    shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_depth_to_space,
+    gives=(2, 2, 4, 6), shapes="(_, _, _, _) -> (_, _, _, _)", section="transform", namespace="nn", reference=_numpy_depth_to_space,
     cases=[
         case(arg((2, 8, 2, 3)), 2), case(arg((2, 8, 2, 3), "int8"), 2, mode="CRD"), case(arg((1, 2, 1, 9)), 3, "NHWC"),
     ],
@@ -189,10 +180,6 @@ def depth_to_space(
 ) -> Tensor:
     """Channels of an image as blocks: the inverse of :func:`space_to_depth` (``"DCR"``), or, with ``mode="CRD"``, from
     channels ``k * block_size² + r * block_size + c``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.depth_to_space(te.placeholder((1, 12, 2, 3), name="x"), 2).shape
-    (1, 3, 4, 6)
     """
     (n, channels, h, w), block = _blocks(x, block_size, layout)
     _require_divisible(channels, block * block, "the number of channels")
@@ -220,7 +207,7 @@ def _numpy_space_to_batch_nd(x: Any, block_shape: Any, pad_before: Any, pad_afte
 
 
 @operator(
-    shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_space_to_batch_nd,
+    gives=(12, 2, 2, 3), shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_space_to_batch_nd,
     cases=[
         case(arg((2, 4, 6, 3)), (2, 3), (0, 0), (0, 0)), case(arg((1, 3, 5), "int8"), (2, 2), (1, 0), (0, 1), 7),
         case(arg((2, 4)), (2,), (0,), (0,)),
@@ -229,12 +216,7 @@ def _numpy_space_to_batch_nd(x: Any, block_shape: Any, pad_before: Any, pad_afte
 def space_to_batch_nd(
     x: Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int], pad_value: Any = 0.0
 ) -> Tensor:
-    """Blocks of the dimensions after the first, which is the batch, as more of the batch, after padding.
-
-    >>> from tir import ops, te
-    >>> ops.nn.space_to_batch_nd(te.placeholder((1, 3, 5), name="x"), (2, 2), (1, 0), (0, 1)).shape
-    (4, 2, 3)
-    """
+    """Blocks of the dimensions after the first, which is the batch, as more of the batch, after padding."""
     blocks = _block_shape(x, block_shape)
     count, rest = len(blocks), (0,) * (x.ndim - 1 - len(blocks))
     padded = nn_pad(x, (0, *pad_before, *rest), (0, *pad_after, *rest), pad_value)
@@ -272,7 +254,7 @@ def _numpy_batch_to_space_nd(x: Any, block_shape: Any, crop_begin_list: Any, cro
 
 
 @operator(
-    shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_batch_to_space_nd,
+    gives=(1, 4, 3, 3), shapes="(_, …x) -> (_, …r)", section="transform", namespace="nn", reference=_numpy_batch_to_space_nd,
     cases=[
         case(arg((6, 2, 1, 3)), (2, 3), (0, 0), (0, 0)), case(arg((4, 2, 3), "int8"), (2, 2), (1, 0), (0, 2)),
         case(arg((4, 3)), (2,), (0,), (1,)),
@@ -281,12 +263,7 @@ def _numpy_batch_to_space_nd(x: Any, block_shape: Any, crop_begin_list: Any, cro
 def batch_to_space_nd(
     x: Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]
 ) -> Tensor:
-    """The inverse of :func:`space_to_batch_nd`: parts of the batch as blocks, and then cropped.
-
-    >>> from tir import ops, te
-    >>> ops.nn.batch_to_space_nd(te.placeholder((4, 2, 3), name="x"), (2, 2), (1, 0), (0, 1)).shape
-    (1, 3, 5)
-    """
+    """The inverse of :func:`space_to_batch_nd`: parts of the batch as blocks, and then cropped."""
     blocks = _block_shape(x, block_shape)
     count, total = len(blocks), int(np.prod(blocks))
     _require_divisible(x.shape[0], total, "the batch")
@@ -322,16 +299,11 @@ def _numpy_reorg(x: Any, stride: int) -> Any:
 
 
 @operator(
-    shapes="(n, _, _, _) -> (n, _, _, _)", section="vision", namespace="vision", reference=_numpy_reorg,
+    gives=(2, 16, 2, 3), shapes="(n, _, _, _) -> (n, _, _, _)", section="vision", namespace="vision", reference=_numpy_reorg,
     cases=[case(arg((2, 4, 4, 6)), 2), case(arg((1, 8, 2, 2), "int8"), 2)],
 )  # fmt: skip
 def reorg(x: Tensor, stride: int) -> Tensor:
-    """YOLO's reorganisation of an image (batch, channels, height, width) for a passthrough layer.
-
-    >>> from tir import ops, te
-    >>> ops.vision.reorg(te.placeholder((1, 4, 4, 6), name="x"), 2).shape
-    (1, 16, 2, 3)
-    """
+    """YOLO's reorganisation of an image (batch, channels, height, width) for a passthrough layer."""
     (n, c, h, w), step = _blocks(x, stride, "NCHW")
     _require_divisible(c, step * step, "the number of channels")
     _require_divisible(h, step, "the height")

@@ -20,7 +20,7 @@ from .transform import ravel, reshape
 
 
 @operator(
-    unstated="`axes` say the order of the result's", section="transform", reference=np.transpose,
+    gives=(4, 3, 2), unstated="`axes` say the order of the result's", section="transform", reference=np.transpose,
     aliases=["permute_dims"],
     cases=[
         case(arg((2, 3, 4))), case(arg((2, 3, 4)), (1, -1, 0)), case(arg(())), case(arg((0, 3))),
@@ -32,10 +32,6 @@ def transpose(x: Tensor, axes: Any = None) -> Tensor:
     """``x`` with dimension ``axes[n]`` at place ``n``; all of them reversed for None.
 
     Raises ``TensorExpressionError`` where ``axes`` does not name each axis once.
-
-    >>> from tir import ops, te
-    >>> ops.transpose(te.placeholder((2, 3, 4), name="x"), (0, 2, 1)).shape
-    (2, 4, 3)
     """
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_in_order(axes, x.ndim)
     if len(order) != x.ndim:
@@ -57,16 +53,11 @@ def matrix_transpose(x: Tensor) -> Tensor:
 
 
 @operator(
-    unstated="`axes` say the order of the result's", section="transform", reference=np.moveaxis,
+    gives=(3, 4, 2), unstated="`axes` say the order of the result's", section="transform", reference=np.moveaxis,
     cases=[case(arg((2, 3, 4)), 0, -1), case(arg((2, 3, 4, 1)), (0, 1), (-1, 0)), case(arg((2, 3), "int8"), [1], [0])],
 )  # fmt: skip
 def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
-    """``x`` with its dimensions ``source`` at the places ``destination``, the others in their order.
-
-    >>> from tir import ops, te
-    >>> ops.moveaxis(te.placeholder((2, 3, 4), name="x"), 0, -1).shape
-    (3, 4, 2)
-    """
+    """``x`` with its dimensions ``source`` at the places ``destination``, the others in their order."""
     origin, target = (axes_in_order(a, x.ndim) for a in (listed(source), listed(destination)))
     if len(origin) != len(target):
         raise error(f"{len(origin)} axes are to be moved to {len(target)} places")

@@ -23,7 +23,7 @@ def _numpy_pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: 
 
 
 @operator(
-    unstated=BY_PADS, section="transform", reference=_numpy_pad,
+    gives=(6, 5), unstated=BY_PADS, section="transform", reference=_numpy_pad,
     cases=[
         *(case(arg((3, 2)), widths, mode) for widths in _PADS for mode in ("edge", "reflect", "symmetric", "wrap")),
         *(case(arg((2, 1), "int8"), 5, mode) for mode in ("edge", "reflect", "symmetric", "wrap")),
@@ -41,10 +41,6 @@ def pad(x: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any 
 
     Raises ``TensorExpressionError`` for negative widths, for those that are not of all axes, and for a mode that takes
     elements of an axis that has none.
-
-    >>> from tir import ops, te
-    >>> ops.pad(te.placeholder((3, 2), name="x"), ((1, 1), (0, 2)), mode="reflect").shape
-    (5, 4)
     """
     chosen(mode, ("constant", *_PERIODS), "the mode of padding")
     widths = _widths(pad_width, x.ndim)
@@ -127,7 +123,7 @@ def _numpy_nn_pad(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any
 
 
 @operator(
-    section="transform", namespace="nn", name="pad", unstated=BY_PADS, reference=_numpy_nn_pad,
+    gives=(4, 3), section="transform", namespace="nn", name="pad", unstated=BY_PADS, reference=_numpy_nn_pad,
     cases=[
         case(arg((2, 3)), (1, 0)), case(arg((2, 3), "int8"), (1, 0), (0, 2), 5),
         case(arg((2, 3), "bfloat16"), (0, 0), (0, 1), pad_value=0.5),
@@ -141,12 +137,7 @@ def nn_pad(
     pad_value: Any = 0.0,
     name: str = "PadInput",
 ) -> Tensor:
-    """``x`` with ``pad_value`` around it: ``pad_before[n]`` and ``pad_after[n]`` (as many, for None) along axis ``n``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.pad(te.placeholder((2, 3), name="x"), (1, 0), (0, 2)).shape
-    (3, 5)
-    """
+    """``x`` with ``pad_value`` around it: ``pad_before[n]`` and ``pad_after[n]`` (as many, for None) along axis ``n``."""
     return _constant(x, *_before_and_after(x, pad_before, pad_after), pad_value, name)
 
 
@@ -167,7 +158,7 @@ def _numpy_mirror_pad(x: Any, pad_before: Any, pad_after: Any = None, mode: str 
 
 
 @operator(
-    unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_mirror_pad,
+    gives=(3, 5), unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_mirror_pad,
     cases=[case(arg((2, 3)), (1, 0), (0, 2)), case(arg((2, 3), "int8"), (1, 2), mode="REFLECT")],
 )  # fmt: skip
 def mirror_pad(
@@ -177,12 +168,7 @@ def mirror_pad(
     mode: str = "SYMMETRIC",
     name: str = "MirrorPadInput",
 ) -> Tensor:
-    """``x`` with its own elements around it, mirrored with the outermost twice (``"SYMMETRIC"``) or once (``"REFLECT"``).
-
-    >>> from tir import ops, te
-    >>> ops.nn.mirror_pad(te.placeholder((2, 3), name="x"), (1, 0), (0, 2)).shape
-    (3, 5)
-    """
+    """``x`` with its own elements around it, mirrored with the outermost twice (``"SYMMETRIC"``) or once (``"REFLECT"``)."""
     chosen(mode, tuple(_MIRRORS), "the mode of padding")
     return _mirrored(x, *_before_and_after(x, pad_before, pad_after), _MIRRORS[mode], name)
 
@@ -202,40 +188,36 @@ _PADDED = (
 )
 
 
-@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("wrap"), cases=_PADDED)
+@operator(
+    gives=(5, 5), unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("wrap"), cases=_PADDED
+)
 def circular_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "CircularPadInput"
 ) -> Tensor:
-    """``data`` with the elements of its other end around it: :func:`pad` of mode ``"wrap"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.circular_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)
-    """
+    """``data`` with the elements of its other end around it: :func:`pad` of mode ``"wrap"``."""
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "wrap", name)
 
 
-@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("reflect"), cases=_PADDED)
+@operator(
+    gives=(5, 5),
+    unstated=BY_PADS,
+    section="transform",
+    namespace="nn",
+    reference=_numpy_padded("reflect"),
+    cases=_PADDED,
+)
 def reflect_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReflectPadInput"
 ) -> Tensor:
-    """``data`` with its own elements around it, mirrored at the outermost: :func:`pad` of mode ``"reflect"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.reflect_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)
-    """
+    """``data`` with its own elements around it, mirrored at the outermost: :func:`pad` of mode ``"reflect"``."""
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "reflect", name)
 
 
-@operator(unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("edge"), cases=_PADDED)
+@operator(
+    gives=(5, 5), unstated=BY_PADS, section="transform", namespace="nn", reference=_numpy_padded("edge"), cases=_PADDED
+)
 def replicate_pad(
     data: Tensor, pad_before: Sequence[Any], pad_after: Sequence[Any] | None = None, name: str = "ReplicatePadInput"
 ) -> Tensor:
-    """``data`` with its outermost elements around it: :func:`pad` of mode ``"edge"``.
-
-    >>> from tir import ops, te
-    >>> ops.nn.replicate_pad(te.placeholder((4, 3), name="x"), (1, 0), (0, 2)).shape
-    (5, 5)
-    """
+    """``data`` with its outermost elements around it: :func:`pad` of mode ``"edge"``."""
     return _mirrored(data, *_before_and_after(data, pad_before, pad_after), "edge", name)

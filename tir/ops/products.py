@@ -83,7 +83,7 @@ def matmul_reference(
 
 
 @operator(
-    unstated=BY_RANK, section="linear algebra",
+    gives=(3, 4), unstated=BY_RANK, section="linear algebra",
     reference=lambda a, b, transp_a=False, transp_b=False, out_dtype=None: matmul_reference(
         a, b, None, out_dtype, transp_a, transp_b
     ),
@@ -104,10 +104,6 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False,
     ``transp_a`` and ``transp_b`` say that the last two dimensions of an operand are exchanged. Products are made and
     added in ``out_dtype``, by default the type that the operands are promoted to; then narrow floats are added up in ``float32``. With a bias it is
     ``nn.matmul``. Raises ``TensorExpressionError`` where shapes do not agree, for tensors of no dimensions, and for bools.
-
-    >>> from tir import ops, te
-    >>> ops.matmul(te.placeholder((2, 3, 8), name="a"), te.placeholder((4, 8), name="b"), transp_b=True)
-    Tensor(matmul, (2, 3, 4), float32)
     """
     return matrix_product(a, b, _numeric_type(a, b, out_dtype), transp_a, transp_b)
 
@@ -170,7 +166,7 @@ def _numpy_vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 
 @operator(
-    unstated="the axis may be another one of each, and the others broadcast", section="linear algebra",
+    gives=(3,), unstated="the axis may be another one of each, and the others broadcast", section="linear algebra",
     reference=_numpy_vecdot,
     cases=[
         case(arg((3, 5)), arg((3, 5))), case(arg((5,), "float64"), arg((5,), "float32")),
@@ -186,10 +182,6 @@ def vecdot(x1: Tensor, x2: Tensor, axis: int = -1) -> Tensor:
 
     ``axis`` is counted in each tensor. Types are promoted. Raises ``TensorExpressionError`` where the extents along it
     differ or the others do not broadcast, and for bools.
-
-    >>> from tir import ops, te
-    >>> ops.vecdot(te.placeholder((2, 1, 8), name="x"), te.placeholder((3, 8), name="y"))
-    Tensor(vecdot, (2, 3), float32)
     """
     axes = [axis_of(axis, x.ndim) for x in (x1, x2)]
     extents = [x.shape[at] for x, at in zip((x1, x2), axes)]

@@ -83,7 +83,7 @@ def _numpy_proposal(
 _INFO = np.array([[32, 40, 1], [24, 33, 1.5]])
 
 
-@operator(shapes="(b, 2a, h, w) T, (b, 4a, h, w) T, (b, 3) T -> (_, 5)",
+@operator(gives=(10, 5), shapes="(b, 2a, h, w) T, (b, 4a, h, w) T, (b, 3) T -> (_, 5)",
     section="vision",
     namespace="vision",
     reference=_numpy_proposal,
@@ -114,12 +114,6 @@ def proposal(
     the height, width and scale of the images. Of the ``rpn_pre_nms_top_n`` best (all, where it is not positive), those are kept that
     overlap no better one by more than ``threshold``; where these are too few, they are repeated. Anchors below ``rpn_min_size``
     times the scale, and outside of the image, come last.
-
-    >>> from tir import ops, te
-    >>> shapes = (1, 18, 14, 14), (1, 36, 14, 14), (1, 3)
-    >>> parts = [te.placeholder(s, name=n) for s, n in zip(shapes, ("p", "m", "info"))]
-    >>> ops.vision.proposal(*parts, rpn_post_nms_top_n=50).shape
-    (50, 5)
     """
     batch, _, height, width = _shape_of(cls_prob, len(scales) * len(ratios))
     anchors, kind = _anchors(scales, ratios, integer(feature_stride, "the stride")), cls_prob.dtype

@@ -55,7 +55,7 @@ _ROIS = np.array([[1, 0.3, 0.2, 4.1, 3.3], [0, -2.1, 1.3, 2.2, 7.9], [0, 1.1, 1.
 
 
 @operator(
-    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_align,
+    gives=(3, 2, 2, 3), shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_align,
     cases=[
         case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9, "avg"),
         case(arg((2, 1, 5, 6)), arg((3, 5), values=_ROIS), 2, 1.0, "max", 2),
@@ -80,11 +80,6 @@ def roi_align_nchw(
     ``rois`` (number, 5): which image, and x, y, x, y, which ``spatial_scale`` makes places of ``data``. ``mode`` is ``"avg"`` (0) or
     ``"max"`` (1). There are ``sample_ratio`` samples a side of a bin, or as many as a bin has elements. Regions are one
     element long at least; ``aligned``, they are as long as they say, and elements are half a place further on.
-
-    >>> from tir import ops, te
-    >>> image, rois = te.placeholder((2, 3, 8, 8), name="image"), te.placeholder((4, 5), name="rois")
-    >>> ops.vision.roi_align_nchw(image, rois, (2, 2), 1.0, "avg").shape
-    (4, 3, 2, 2)
     """
     rows, columns = _pooled(pooled_size)
     word = chosen({0: "avg", 1: "max"}.get(mode, mode), ("avg", "max"), "the mode")
@@ -177,18 +172,13 @@ def _numpy_roi_pool(data: Any, rois: Any, pooled_size: Any, spatial_scale: float
 
 
 @operator(
-    shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_pool,
+    gives=(3, 2, 2, 3), shapes="(n, c, h, w), (r, 5) -> (r, c, _, _)", section="vision", namespace="vision", reference=_numpy_roi_pool,
     cases=[case(arg((2, 2, 5, 6)), arg((3, 5), values=_ROIS), (2, 3), 0.9)],
 )  # fmt: skip
 def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float) -> Tensor:
     """The greatest element in each of ``pooled_size`` (rows, columns) bins of regions of images (NCHW), 0 of an empty one.
 
     ``rois`` (number, 5): which image, and x, y, x, y, which are multiplied by ``spatial_scale`` and rounded.
-
-    >>> from tir import ops, te
-    >>> image, rois = te.placeholder((2, 3, 8, 8), name="image"), te.placeholder((4, 5), name="rois")
-    >>> ops.vision.roi_pool_nchw(image, rois, (2, 2), 1.0).shape
-    (4, 3, 2, 2)
     """
     rows, columns = _pooled(pooled_size)
     kind = rois.dtype

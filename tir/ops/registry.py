@@ -108,6 +108,7 @@ def operator(
     cases: Iterable[Case],
     shapes: str | None = None,
     unstated: str = "",
+    gives: tuple[int, ...] | list[tuple[int, ...]] | None = None,
     aliases: Sequence[str] = (),
     tolerance: float | None = None,
     namespace: str = "",
@@ -117,7 +118,7 @@ def operator(
 
     The parameters that are annotated ``te.Tensor``, ``bool``, ``int``, ``float``, ``str``, ``Sequence[float]`` or ``Literal["a", "b"]`` (or
     one of these or None) are checked to be that, and tensors to have the ``shapes`` of a contract (:mod:`tir.ops.contract`); errors that the function raises show the
-    call and the user's line. A docstring without an example gets the contract and one of the cases. For the rest see :class:`Operator`.
+    call and the user's line. A docstring without an example gets the contract and the first case without symbolic sizes, which ``gives`` a shape, or a list of them for several results. For the rest see :class:`Operator`.
 
     Raises ``ValueError`` for a name that is taken, for no cases, and for a name that the function's file has.
 
@@ -142,8 +143,9 @@ def operator(
         signature, judged = inspect.signature(function), tuple(cases)
         if contract is not None and len(contract.arguments) != len(tensors_of(signature)):
             raise ValueError(f"the contract of operator {full} is not of its tensors: {shapes}")
-        if contract is not None and judged and ">>>" not in (doc := function.__doc__ or ">>>"):
-            function.__doc__ = f"{inspect.cleandoc(doc)}\n\nShapes: ``{shapes}``.\n\n{example(full, judged)}\n"
+        if judged and (contract or gives is not None) and ">>>" not in (doc := function.__doc__ or ">>>"):
+            stated = f"Shapes: ``{shapes}``.\n\n" if shapes else ""
+            function.__doc__ = f"{inspect.cleandoc(doc)}\n\n{stated}{example(full, judged, gives)}\n"
         made = Operator(
             full,
             _checked(full, function, signature, contract),

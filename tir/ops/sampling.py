@@ -69,7 +69,7 @@ def numpy_sample(image: Any, y: float, x: float, method: str = "bilinear") -> An
 _BOXES = np.array([[0.1, 0.2, 0.9, 0.7], [-0.2, 0.0, 1.3, 1.0], [0.8, 0.9, 0.3, 0.1]])
 
 
-@operator(shapes="(_, _, _, _), (n, 4), (n) integer -> (n, _, _, _)",
+@operator(gives=(3, 2, 3, 4), shapes="(_, _, _, _), (n, 4), (n) integer -> (n, _, _, _)",
     section="image",
     namespace="image",
     reference=_numpy_crop_and_resize,
@@ -90,11 +90,6 @@ def crop_and_resize(
     ``box_indices[n]`` of ``data``.
 
     Places outside of the image give ``extrapolation_value``, or 0. ``method`` is ``"bilinear"`` or ``"nearest_neighbor"``.
-
-    >>> from tir import ops, te
-    >>> image, boxes = te.placeholder((1, 3, 8, 8), name="image"), te.placeholder((5, 4), name="boxes")
-    >>> ops.image.crop_and_resize(image, boxes, te.placeholder((5,), "int32", name="at"), (2, 2)).shape
-    (5, 3, 2, 2)
     """
     axes, how = spatial_axes(layout, "HW"), METHODS[method]
     kind, result, new = boxes.dtype, data_type(out_dtype or data.dtype), sized(crop_size, "the size of the parts")
@@ -147,7 +142,7 @@ def _numpy_affine_grid(data: Any, target_shape: Any, align_corners: bool = True)
 
 
 @operator(
-    shapes="(b, _, _) -> (b, _, …)", section="image", namespace="image", reference=_numpy_affine_grid,
+    gives=(2, 2, 3, 4), shapes="(b, _, _) -> (b, _, …)", section="image", namespace="image", reference=_numpy_affine_grid,
     cases=[
         case(arg((2, 2, 3)), (3, 4)), case(arg((1, 3, 4), "float64"), (2, 1, 3)),
         case(arg((2, 2, 3)), (3, 1), align_corners=False),
@@ -158,10 +153,6 @@ def affine_grid(data: Tensor, target_shape: Any, align_corners: bool = True) -> 
     volumes, times (x, y, 1), coordinates from -1 to 1. What :func:`grid_sample` takes.
 
     -1 and 1 are the centers of the first and the last element, without ``align_corners`` the edges of the image.
-
-    >>> from tir import ops, te
-    >>> ops.image.affine_grid(te.placeholder((1, 2, 3), name="x"), (4, 5)).shape
-    (1, 2, 4, 5)
     """
     size, kind = sized(target_shape, "the target shape"), data.dtype
     count = len(size)
@@ -235,7 +226,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 @operator(
-    unstated=BY_LAYOUT, section="image", namespace="image", reference=_numpy_grid_sample,
+    gives=(1, 2, 2, 5), unstated=BY_LAYOUT, section="image", namespace="image", reference=_numpy_grid_sample,
     cases=[
         *(
             case(arg((1, 2, 3, 4)), arg((1, 2, 2, 5)), method, "NCHW", padding, align)
@@ -261,10 +252,6 @@ def grid_sample(
     ``method`` is ``"bilinear"``, ``"nearest"`` or ``"bicubic"`` (of two coordinates). ``padding_mode`` says what is beyond the
     border: ``"zeros"``, the ``"border"`` itself, or a ``"reflection"``. -1 and 1 are the middles of the outermost elements with
     ``align_corners``, and their outer edges without.
-
-    >>> from tir import ops, te
-    >>> ops.image.grid_sample(te.placeholder((1, 3, 8, 8), name="x"), te.placeholder((1, 2, 4, 5), name="grid")).shape
-    (1, 3, 4, 5)
     """
     chosen(layout, ("NCHW", "NCDHW"), "the layout")
     chosen(padding_mode, _PADDINGS, "the padding mode")

@@ -36,7 +36,7 @@ def _numpy_nonzero(x: Any) -> Any:
 
 
 @operator(
-    shapes="(…) -> (_, _), (1)", section="sort", reference=_numpy_nonzero,
+    gives=[(2, 12), (1,)], shapes="(…) -> (_, _), (1)", section="sort", reference=_numpy_nonzero,
     cases=[
         case(arg((3, 4), "bool")), case(arg((5,), values=np.array([0.0, -0.0, np.nan, 1, -2]))),
         case(arg((2, 1, 3), "int8", np.array([[[0, 1, 0]], [[3, 0, -1]]]))), case(arg((0, 2))),
@@ -47,11 +47,6 @@ def nonzero(x: Tensor) -> list[Tensor]:
     """The indices (dimensions, size of ``x``) of the elements that are not 0, in order, and (1,) how many they are.
 
     Indices are int64 and zeros beyond that number.
-
-    >>> from tir import ops, te
-    >>> indices, count = ops.nonzero(te.placeholder((3, 4), "bool", name="x"))
-    >>> indices.shape, count.shape
-    ((2, 12), (1,))
     """
     shape = (x.ndim, product(x.shape))
 
@@ -76,7 +71,7 @@ def _numpy_argwhere(output_shape: Any, condition: Any) -> Any:
 
 
 @operator(
-    shapes="(…) -> (_, _)", section="sort", reference=_numpy_argwhere,
+    gives=(12, 2), shapes="(…) -> (_, _)", section="sort", reference=_numpy_argwhere,
     cases=[
         case((12, 2), arg((3, 4), "bool")), case((2, 2), arg((3, 4), "int8", "positive")),
         case((0, 1), arg((3,), "bool")),
@@ -85,10 +80,6 @@ def _numpy_argwhere(output_shape: Any, condition: Any) -> Any:
 def argwhere(output_shape: Any, condition: Tensor) -> Tensor:
     """The indices of the elements that are not 0, a row for each: the first of them, where ``output_shape`` (rows, dimensions)
     has fewer rows, and zeros after the last. See :func:`nonzero`, which counts them.
-
-    >>> from tir import ops, te
-    >>> ops.argwhere((5, 2), te.placeholder((3, 4), "bool", name="x"))
-    Tensor(argwhere, (5, 2), int32)
     """
     shape = sized(output_shape, "the shape of the indices")
     if len(shape) != 2 or not equate(shape[1], condition.ndim):

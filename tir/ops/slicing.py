@@ -83,7 +83,7 @@ def _numpy_strided_slice(
 
 
 @operator(
-    unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_strided_slice,
+    gives=(3, 2), unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_strided_slice,
     aliases=["slice"],
     cases=[
         case(arg((5, 6)), (1, 2), (4, 6), (1, 3)), case(arg((5, 6)), (-1, None), (-6, 1), (-2, -1)),
@@ -108,10 +108,6 @@ def strided_slice(
     The slices are of the first axes, or of ``axes``. With ``slice_mode="size"``, ``end`` has numbers of elements, -1 for
     all that are left, and strides are 1; with ``"inside"``, places are counted from the front, and have to be in the tensor: symbolic sizes are
     not cut to it, but checked. Raises ``TensorExpressionError`` for a stride of 0, and for lists whose lengths differ.
-
-    >>> from tir import ops, te
-    >>> ops.strided_slice(te.placeholder((5, 6), name="x"), (1, -1), (4, None), (1, -2)).shape
-    (3, 3)
     """
     found = _steps(x, begin, end, strides, axes, slice_mode)
     shape = [found[n].count if n in found else s for n, s in enumerate(x.shape)]
@@ -152,7 +148,7 @@ def _numpy_split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 @operator(
-    shapes="(…, _@axis, …) -> [(…, _@axis, …)]", section="transform", reference=_numpy_split,
+    gives=[(2, 2), (2, 2), (2, 2)], shapes="(…, _@axis, …) -> [(…, _@axis, …)]", section="transform", reference=_numpy_split,
     cases=[
         case(arg((6, 2)), 3), case(arg((2, 7)), (2, 3), 1), case(arg((2, 5), "int8"), (0, 3, 9), -1),
         case(arg((4,)), (-1,)), case(arg((0, 2)), 2), case(arg(("n", 6), "bool"), 2, axis=1),
@@ -162,10 +158,6 @@ def split(x: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """``x`` in parts along ``axis``: in so many of one size, or cut before each of the places that are given.
 
     Raises ``TensorExpressionError`` where parts of one size do not come out even.
-
-    >>> from tir import ops, te
-    >>> [part.shape for part in ops.split(te.placeholder((7,), name="x"), (2, 3))]
-    [(2,), (1,), (4,)]
     """
     at = axis_of(axis, x.ndim)
     if isinstance(indices_or_sections, (list, tuple)):
@@ -195,6 +187,7 @@ def _numpy_dynamic_strided_slice(x: Any, begin: Any, end: Any, strides: Any, out
 
 
 @operator(
+    gives=(3, 3),
     shapes="(…x), (k) integer, (k) integer, (k) integer -> (…r)",
     section="transform",
     reference=_numpy_dynamic_strided_slice,
@@ -219,11 +212,6 @@ def dynamic_strided_slice(x: Tensor, begin: Tensor, end: Tensor, strides: Tensor
     """:func:`strided_slice` of places that are known when the program runs: tensors of integers, one for each axis.
 
     The caller says the shape of the result; elements of it beyond the slice are the nearest of ``x``.
-
-    >>> from tir import ops, te
-    >>> begin, end, strides = (te.placeholder((1,), "int64", name=n) for n in ("begin", "end", "strides"))
-    >>> ops.dynamic_strided_slice(te.placeholder((5, 6), name="x"), begin, end, strides, (3, 6)).shape
-    (3, 6)
     """
     shape = sized(output_shape, "the shape of the result")
     count = integer(begin.shape[0], "the number of slices")
@@ -308,19 +296,14 @@ def _numpy_sliding_window(x: Any, axis: int, window_shape: Any, strides: Any) ->
 
 
 @operator(
-    unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_sliding_window,
+    gives=(2, 3, 2, 3, 4), unstated="each extent is what the call leaves of it", section="transform", reference=_numpy_sliding_window,
     cases=[
         case(arg((2, 5, 7)), 1, (3, 4), (1, 2)), case(arg((6,), "int8"), 0, (2,), (3,)),
         case(arg((2, 4)), 0, (2, 4), (1, 1)),
     ],
 )  # fmt: skip
 def sliding_window(x: Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Tensor:
-    """The windows of ``x`` along the axes from ``axis`` on: dimensions that number them, then those of a window.
-
-    >>> from tir import ops, te
-    >>> ops.sliding_window(te.placeholder((2, 5, 7), name="x"), 1, (3, 4), (1, 3)).shape
-    (2, 3, 2, 3, 4)
-    """
+    """The windows of ``x`` along the axes from ``axis`` on: dimensions that number them, then those of a window."""
     first, window = axis_of(axis, x.ndim), sized(window_shape, "a window")
     steps = [integer(s, "a stride") for s in listed(strides)]
     if len(steps) != len(window) or first + len(window) != x.ndim:

@@ -303,6 +303,7 @@ def _numpy_stft(
 
 
 @operator(
+    gives=(2, 3, 4, 2),
     shapes="(b, _) T, (_) T -> (b, _, _, 2)",
     section="signal",
     reference=_numpy_stft,
@@ -327,10 +328,6 @@ def stft(
 
     Parts of ``n_fft`` elements begin at every ``hop_length``; ``window`` (``win_length``) stands in their middle. ``normalized``
     divides by √n_fft; ``onesided`` leaves out the frequencies above half.
-
-    >>> from tir import ops, te
-    >>> ops.stft(te.placeholder((2, 11), name="x"), 4, 2, 4, te.placeholder((4,), name="w"), False, True).shape
-    (2, 3, 4, 2)
     """
     _require_floats(data)
     length, hop, wide = (integer(v, "a length") for v in (n_fft, hop_length, win_length))

@@ -43,7 +43,7 @@ def _count(x: Any, axis: Any) -> Any:
 
 
 @operator(
-    unstated=BY_AXES, section=SECTION, reference=_mean,
+    gives=(3,), unstated=BY_AXES, section=SECTION, reference=_mean,
     cases=[
         *reduction_cases(_FLOAT), case(arg((3, 4), "int8"), axis=1, dtype="float32"),
         case(arg((40,), "float16"), acc_dtype="float64"),
@@ -52,12 +52,7 @@ def _count(x: Any, axis: Any) -> Any:
 def mean(
     x: te.Tensor, axis: Axes = None, keepdims: bool = False, dtype: Any = None, acc_dtype: Any = None
 ) -> te.Tensor:
-    """The mean over ``axis`` (one, several, all for None), a float of ``dtype``, by default that of ``x``; of no elements nan.
-
-    >>> from tir import ops, te
-    >>> ops.mean(te.placeholder((4, 3)), axis=0)
-    Tensor(mean, (3,), float32)
-    """
+    """The mean over ``axis`` (one, several, all for None), a float of ``dtype``, by default that of ``x``; of no elements nan."""
     over, result = reduction(x, axis, keepdims), _float_type(x, dtype)
     kind = accumulator(result, acc_dtype)
     return te.compute(over.shape, lambda *i: cast(result, _mean_at(over, lambda at: x[at], kind, i)), name="mean")
@@ -142,14 +137,15 @@ def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return total if keepdims else np.squeeze(total, axis=None if axis is None else axis)
 
 
-@operator(shapes="(…) float -> (…r)", section=SECTION, reference=_logsumexp, cases=reduction_cases(_FLOAT, empty=False))
+@operator(
+    gives=(3,),
+    shapes="(…) float -> (…r)",
+    section=SECTION,
+    reference=_logsumexp,
+    cases=reduction_cases(_FLOAT, empty=False),
+)
 def logsumexp(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
-    """The logarithm of the sum of exponentials over ``axis``, without overflow.
-
-    >>> from tir import ops, te
-    >>> ops.logsumexp(te.placeholder((4, 3)), axis=-1)
-    Tensor(logsumexp, (4,), float32)
-    """
+    """The logarithm of the sum of exponentials over ``axis``, without overflow."""
     over, kind = reduction(x, axis, keepdims), wide(x.dtype)
     largest = max(x, axis, True)
 

@@ -120,21 +120,16 @@ def _regrouped(indices: Sequence[Any], new: Sequence[Expr], old: Sequence[Expr])
 
 
 @operator(
-    shapes="(…) -> (_)", section="transform", reference=np.ravel,
+    gives=(6,), shapes="(…) -> (_)", section="transform", reference=np.ravel,
     cases=[case(arg((2, 3))), case(arg(())), case(arg((0, 3))), case(arg(("n", 2), "int16"))],
 )  # fmt: skip
 def ravel(x: Tensor) -> Tensor:
-    """All elements of ``x`` in one dimension, in row-major order.
-
-    >>> from tir import ops, te
-    >>> ops.ravel(te.placeholder((2, 3), name="x")).shape
-    (6,)
-    """
+    """All elements of ``x`` in one dimension, in row-major order."""
     return reshape(x, (-1,) if not is_empty(x.shape) else (0,))
 
 
 @operator(
-    unstated=BY_CALL, section="transform", reference=np.squeeze,
+    gives=(3,), unstated=BY_CALL, section="transform", reference=np.squeeze,
     cases=[
         case(arg((1, 3, 1))), case(arg((1, 3, 1)), -1), case(arg((1, 3, 1), "int8"), (0, 2)), case(arg((1, 1))),
         case(arg((1, 0)), 0), case(arg(("n", 1), "bool"), axis=1),
@@ -144,10 +139,6 @@ def squeeze(x: Tensor, axis: Any = None) -> Tensor:
     """``x`` without the dimensions ``axis``, all that have extent 1 for None.
 
     Raises ``TensorExpressionError`` for an extent other than 1.
-
-    >>> from tir import ops, te
-    >>> ops.squeeze(te.placeholder((1, 3, 1), name="x"), -1).shape
-    (1, 3)
     """
     ones = [n for n, s in enumerate(x.shape) if is_one(s)]
     gone = ones if axis is None else axes_of(axis, x.ndim)
@@ -172,19 +163,14 @@ def _numpy_expand_dims(x: Any, axis: Any = 0, num_newaxis: int = 1) -> Any:
 
 
 @operator(
-    unstated=BY_CALL, section="transform", reference=_numpy_expand_dims,
+    gives=(1, 2, 3), unstated=BY_CALL, section="transform", reference=_numpy_expand_dims,
     cases=[
         case(arg((2, 3))), case(arg((2, 3)), -1), case(arg((2, 3), "bfloat16"), 1, 2), case(arg((2, 3)), (0, -1)),
         case(arg(()), 0), case(arg((0,)), 0), case(arg(("n",), "uint8"), axis=1),
     ],
 )  # fmt: skip
 def expand_dims(x: Tensor, axis: Any = 0, num_newaxis: int = 1) -> Tensor:
-    """``x`` with new dimensions of extent 1: ``num_newaxis`` at ``axis``, or one at each of a tuple of places.
-
-    >>> from tir import ops, te
-    >>> ops.expand_dims(te.placeholder((2, 3), name="x"), -1).shape
-    (2, 3, 1)
-    """
+    """``x`` with new dimensions of extent 1: ``num_newaxis`` at ``axis``, or one at each of a tuple of places."""
     count = integer(num_newaxis, "the number of new axes")
     if isinstance(axis, (list, tuple)):
         ndim = x.ndim + len(axis)
@@ -199,7 +185,7 @@ def expand_dims(x: Tensor, axis: Any = 0, num_newaxis: int = 1) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL, section="transform", reference=np.broadcast_to,
+    gives=(2, 3, 4), unstated=BY_CALL, section="transform", reference=np.broadcast_to,
     cases=[
         case(arg((3, 1)), (2, 3, 4)), case(arg(()), (2, 2)), case(arg((1,)), (0,)), case(arg((1,)), (1, 5)),
         *(case(arg((2, 1), dtype), (2, 3)) for dtype in MOVED_DTYPES),
@@ -209,10 +195,6 @@ def broadcast_to(x: Tensor, shape: Any) -> Tensor:
     """``x`` repeated along dimensions of extent 1 and new leading ones.
 
     Raises ``TensorExpressionError`` where an extent is neither 1 nor that of ``shape``.
-
-    >>> from tir import ops, te
-    >>> ops.broadcast_to(te.placeholder((3, 1), name="x"), (2, 3, 4)).shape
-    (2, 3, 4)
     """
     target = sized(shape, "the shape")
     lead = len(target) - x.ndim
@@ -273,19 +255,14 @@ def expand_like(x: Tensor, shape_like: Tensor, axis: Any) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL, section="transform", reference=np.tile,
+    gives=(4, 6), unstated=BY_CALL, section="transform", reference=np.tile,
     cases=[
         case(arg((2, 3)), (2, 2)), case(arg((2, 3), "int8"), 2), case(arg((3,), "bool"), (2, 1, 2)), case(arg((2,)), 0),
         case(arg((0, 2)), (2, 1)), case(arg(("n", 2)), (2, 1)),
     ],
 )  # fmt: skip
 def tile(x: Tensor, reps: Any) -> Tensor:
-    """``x`` repeated ``reps[n]`` times along dimension ``n``; missing dimensions and numbers in front are 1.
-
-    >>> from tir import ops, te
-    >>> ops.tile(te.placeholder((2, 3), name="x"), (2, 1, 2)).shape
-    (2, 2, 6)
-    """
+    """``x`` repeated ``reps[n]`` times along dimension ``n``; missing dimensions and numbers in front are 1."""
     times = sized(reps, "the number of repetitions")
     ndim = max(x.ndim, len(times))
     times = (const(1),) * (ndim - len(times)) + times
@@ -300,7 +277,7 @@ def tile(x: Tensor, reps: Any) -> Tensor:
 
 
 @operator(
-    unstated=BY_CALL, section="transform", reference=np.repeat,
+    gives=(12,), unstated=BY_CALL, section="transform", reference=np.repeat,
     cases=[
         case(arg((2, 3)), 2), case(arg((2, 3), "int8"), 3, -1), case(arg((2, 3)), 0, 1),
         case(arg((0, 2), "float16"), 2, 1), case(arg(("n", 2)), 2, axis=0),
@@ -310,10 +287,6 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """``x`` with each element along ``axis`` ``repeats`` times; of all elements in one dimension for None.
 
     Raises ``TensorExpressionError`` for a number for each element: ``repeats`` is one integer.
-
-    >>> from tir import ops, te
-    >>> ops.repeat(te.placeholder((2, 3), name="x"), 2, 1).shape
-    (2, 6)
     """
     if axis is None:
         return repeat(ravel(x), repeats, 0)
@@ -328,7 +301,7 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 @operator(
-    shapes="(…i) integer -> (_, …i)", section="transform",
+    gives=(3, 5), shapes="(…i) integer -> (_, …i)", section="transform",
     reference=lambda indices, shape: np.stack(np.unravel_index(indices, tuple(shape))),
     cases=[
         case(arg((5,), "int32", "indices below 24"), (2, 3, 4)), case(arg((2, 3), "int64", "indices below 6"), (6,)),
@@ -340,10 +313,6 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
     """The indices, in a tensor of ``shape``, of the elements at places ``indices`` in row-major order.
 
     The result has a first dimension for those of ``shape``, a tuple or a tensor of integers.
-
-    >>> from tir import ops, te
-    >>> ops.unravel_index(te.placeholder((5,), "int32", name="at"), (2, 3)).shape
-    (2, 5)
     """
     if isinstance(shape, Tensor):
         require_integers(shape, "a shape")
@@ -382,14 +351,9 @@ def shape(x: Tensor, dtype: Any = "int32") -> Tensor:
 
 
 @operator(
-    shapes="(…) -> ()", section="transform", reference=lambda x, dtype="int32": np.size(x),
+    gives=(), shapes="(…) -> ()", section="transform", reference=lambda x, dtype="int32": np.size(x),
     cases=[case(arg((2, 3))), case(arg(("n", 4)), "int64"), case(arg((0, 2))), case(arg(()))], aliases=("tensor_size",),
 )  # fmt: skip
 def ndarray_size(x: Tensor, dtype: Any = "int32") -> Tensor:
-    """The number of elements of ``x`` as a tensor without dimensions.
-
-    >>> from tir import ops, te
-    >>> ops.ndarray_size(te.placeholder((2, 3), name="x"))
-    Tensor(size, (), int32)
-    """
+    """The number of elements of ``x`` as a tensor without dimensions."""
     return compute((), lambda: product(x.shape).astype(dtype), name="size")

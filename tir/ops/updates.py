@@ -227,7 +227,7 @@ def _numpy_sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values
 
 
 @operator(
-    shapes="(…i) integer, (…v) -> (…r)", section="indexing", reference=_numpy_sparse_to_dense,
+    gives=(4,), shapes="(…i) integer, (…v) -> (…r)", section="indexing", reference=_numpy_sparse_to_dense,
     cases=[
         case(arg((), "int32", "indices below 4"), (4,), arg((), values="positive")),
         case(arg((3,), "int32", np.array([0, 3, 1])), (5,), arg((3,), "int8"), 7),
@@ -239,11 +239,6 @@ def sparse_to_dense(sparse_indices: Tensor, output_shape: Any, sparse_values: Te
     """A tensor of ``output_shape`` with ``sparse_values`` at ``sparse_indices`` and ``default_value`` elsewhere.
 
     Indices are one, a tensor of them, or (number, dimensions); values one for each, or one for all.
-
-    >>> from tir import ops, te
-    >>> at, values = te.placeholder((3, 2), "int32", name="at"), te.placeholder((3,), name="values")
-    >>> ops.sparse_to_dense(at, (4, 5), values).shape
-    (4, 5)
     """
     shape, default = sized(output_shape, "the shape"), constant_of(default_value, sparse_values.dtype)
     ndim = integer(sparse_indices.shape[1], "the number of dimensions") if sparse_indices.ndim == 2 else 1

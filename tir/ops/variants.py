@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .cases import Case, call_of
+from .cases import Case
 from .registry import operator
 
 COUNTS = {1: "one dimension", 2: "two dimensions", 3: "three dimensions"}
@@ -55,11 +55,8 @@ class Definition:
             return call
 
         made: Any = with_all(self.function)
-        made.__signature__, made.__module__ = signature, self.function.__module__
+        made.__signature__, made.__module__, made.__doc__ = signature, self.function.__module__, doc
         made.__name__ = made.__qualname__ = called
-        full = f"{self.namespace}.{called}" if self.namespace else called
-        shown = f">>> from tir import ops, te\n>>> {call_of(full, cases[0])}.shape\n{gives}"
-        made.__doc__ = f"{inspect.cleandoc(doc)}\n\n{shown}\n"
         register = operator(
             section=self.section,
             namespace=self.namespace,
@@ -67,6 +64,7 @@ class Definition:
             cases=cases,
             shapes=shapes,
             unstated=unstated,
+            gives=gives,
             aliases=aliases,
             tolerance=tolerance,
         )

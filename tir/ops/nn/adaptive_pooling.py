@@ -158,7 +158,7 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
 
 
 @nn_operator(
-    unstated=BY_LAYOUT,
+    gives=(2, 3, 1, 1), unstated=BY_LAYOUT,
     reference=lambda x, pool_type, layout="NCHW": _reference(x, 1, pool_type, layout, _spatial(layout)),
     cases=(
         case(arg((2, 3, 4, 5)), "avg"), case(arg((2, 4, 5, 3)), "max", "NHWC"), case(arg((2, 3, 4)), "avg", "NCW"),
@@ -166,12 +166,7 @@ def _counts(output_size: Any, rank: int) -> list[Any]:
     ),
 )  # fmt: skip
 def global_pool(data: Tensor, pool_type: Literal["max", "avg"], layout: str = "NCHW") -> Tensor:
-    """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then.
-
-    >>> from tir import te, topi
-    >>> topi.nn.global_pool(te.placeholder((1, 3, 7, 7), name="x"), "avg")
-    Tensor(adaptive_avg_pool, (1, 3, 1, 1), float32)
-    """
+    """The largest element (``"max"``) or the mean (``"avg"``) of each channel; its other axes have extent 1 then."""
     return _adaptive(data, 1, pool_type, layout, spatial=_spatial(layout))
 
 

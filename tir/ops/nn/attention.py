@@ -195,6 +195,7 @@ def _square(n: int, m: int | None = None) -> Any:
 
 
 @nn_operator(
+    gives=(2, 3, 4),
     unstated="the masks and biases are tensors or None, and heads share weights as the call says",
     reference=_multi_head_reference,
     tolerance=2048,
@@ -238,11 +239,6 @@ def multi_head_attention(
     ``query`` is ``(B, L, D)``, ``key`` and ``value`` ``(B, S, …)``; weights and biases are those of :func:`dense`.
     ``num_key_heads``, by default as many, is for grouped queries; the rest is as in :func:`scaled_dot_product_attention`.
     Raises ``TensorExpressionError`` for projections that are not so many heads.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 5, 16), name="x"), te.placeholder((16, 16), name="w")
-    >>> topi.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=4)
-    Tensor(dense, (1, 5, 16), float32)
     """
     groups = num_heads if num_key_heads is None else num_key_heads
     q = _in_heads(dense(query, w_q, b_q), num_heads, "query")

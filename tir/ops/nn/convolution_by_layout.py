@@ -90,7 +90,7 @@ def _packed_reference(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT, reference=_packed_reference, tolerance=of_products(36),
+    gives=(1, 1, 4, 5, 4), unstated=BY_LAYOUT, reference=_packed_reference, tolerance=of_products(36),
     cases=[
         case(arg((1, 2, 4, 5, 2)), arg((1, 2, 3, 3, 2, 4)), 1, 1, 1, "NCHW2c", "NCHW4c"),
         case(arg((1, 2, 4, 5, 2)), arg((2, 1, 1, 1, 2, 3)), 1, 0, 1, "NCHW2c", "NCHW6c", groups=2),
@@ -111,11 +111,6 @@ def conv2d_NCHWc(
     """:func:`conv2d` of channels in groups, ``(N, C // c, H, W, c)``, by ``(O // o, C // i, H, W, i, o)``.
 
     The groups of the result are as large as ``out_layout`` says (``NCHW8c``), else as those of the kernel's outputs.
-
-    >>> from tir import te, topi
-    >>> x, w = te.placeholder((1, 2, 8, 8, 4), name="x"), te.placeholder((1, 2, 3, 3, 4, 8), name="w")
-    >>> topi.nn.conv2d_NCHWc(x, w, padding=1)
-    Tensor(conv2d, (1, 1, 8, 8, 8), float32)
     """
     image, weight = arranged(data, layout, "NCHW", "the data"), arranged(kernel, "OIHWio", "OIHW", "the kernel")
     return convolved("HW", image, weight, strides, padding, dilation, groups, out_dtype, out_layout)

@@ -42,6 +42,7 @@ def _numpy_pads(padding: Any) -> tuple[int, int, int, int]:
 
 
 @nn_operator(
+    gives=(2, 25, 7, 8),
     shapes="(n, c, h, w) float, (n, c, h, w) -> (n, _, _, _)",
     reference=_reference,
     cases=(
@@ -69,11 +70,6 @@ def correlation_nchw(
     of absolute differences. Windows are ``stride1`` apart, displacements ``stride2``, and at most ``max_displacement``
     (``count`` is ``2 * (max_displacement // stride2) + 1``). Zeros are around both images: ``padding`` elements on each side,
     or (height, width), or (top, left, bottom, right).
-
-    >>> from tir import ops, te
-    >>> a, b = (te.placeholder((1, 3, 8, 9), name=n) for n in "ab")
-    >>> ops.nn.correlation_nchw(a, b, 1, 2, 1, 1, 2, True).shape
-    (1, 25, 8, 9)
     """
     size, far = integer(kernel_size, "the size of a window"), integer(max_displacement, "the greatest displacement")
     step, apart = integer(stride1, "the stride of windows"), integer(stride2, "the stride of displacements")

@@ -48,7 +48,7 @@ def _reference2d(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT, reference=_reference2d,
+    gives=(1, 2, 6, 8), unstated=BY_LAYOUT, reference=_reference2d,
     cases=(
         case(arg((1, 2, 3, 4)), 2, 2), case(arg((1, 3, 4, 2)), 2, 3.0, "NHWC", "bilinear"),
         case(arg((1, 1, 3, 4)), 2, 2, "NCHW", "bilinear", True), case(arg((1, 1, 4, 5)), 1.5, 0.6, "NCHW", "bicubic"),
@@ -68,10 +68,6 @@ def upsampling(
 
     ``method`` is ``"nearest_neighbor"``, ``"bilinear"`` or ``"bicubic"`` (``bicubic_alpha`` is -0.75). The first elements stand on the first, or, with
     ``align_corners``, the first and the last on the first and the last. ``output_shape`` is ignored: it is known.
-
-    >>> from tir import ops, te
-    >>> ops.nn.upsampling(te.placeholder((1, 2, 3, 4), name="x"), 2, 2, method="bilinear").shape
-    (1, 2, 6, 8)
     """
     size = _size(data, (scale_h, scale_w), layout, "HW")
     mode = "align_corners" if align_corners else "asymmetric"
@@ -87,7 +83,7 @@ def _reference3d(
 
 
 @nn_operator(
-    unstated=BY_LAYOUT, reference=_reference3d,
+    gives=(1, 2, 4, 6, 4), unstated=BY_LAYOUT, reference=_reference3d,
     cases=(
         case(arg((1, 2, 2, 3, 2)), 2, 2, 2), case(arg((1, 2, 2, 2, 3)), 2, 1, 1.5, "NDHWC", "trilinear"),
         case(arg((1, 1, 2, 2, 3)), 2, 2, 2, "NCDHW", "trilinear", "align_corners"),
@@ -107,10 +103,6 @@ def upsampling3d(
 
     ``method`` is ``"nearest_neighbor"`` or ``"trilinear"``; for ``coordinate_transformation_mode`` see
     :func:`image.resize2d`. ``output_shape`` is ignored: it is known.
-
-    >>> from tir import ops, te
-    >>> ops.nn.upsampling3d(te.placeholder((1, 2, 2, 3, 4), name="x"), 2, 2, 2).shape
-    (1, 2, 4, 6, 8)
     """
     size = _size(data, (scale_d, scale_h, scale_w), layout, "DHW")
     return resized(data, None, size, layout, _METHODS[method], coordinate_transformation_mode, letters="DHW")

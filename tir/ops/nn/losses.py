@@ -42,7 +42,11 @@ def _cases(values: str = "any") -> Any:
 
 
 @nn_operator(
-    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)", reference=_nll_reference, cases=_cases(), tolerance=64
+    gives=(),
+    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)",
+    reference=_nll_reference,
+    cases=_cases(),
+    tolerance=64,
 )
 def nll_loss(
     predictions: Tensor,
@@ -57,10 +61,6 @@ def nll_loss(
     ``weights`` ``(C,)``, or None for 1. ``reduction`` is ``"none"``, ``"sum"``, or ``"mean"``: the sum of the losses by that
     of their weights. A target of ``ignore_index`` counts in neither. Raises ``TensorExpressionError`` where shapes do not
     agree, and for another ``reduction``. Any other target that is out of range counts as the nearest.
-
-    >>> from tir import te, topi
-    >>> topi.nn.nll_loss(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
-    Tensor(nll_loss, (), float32)
     """
     x, t, factors = predictions, targets, weights
     inner = wide(x.dtype)
@@ -98,7 +98,7 @@ def _cross_entropy_reference(x: Any, targets: Any, *others: Any, **attributes: A
 
 
 @nn_operator(
-    shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)", reference=_cross_entropy_reference, cases=_cases(),
+    gives=(), shapes="(n, c, …) float, (n, …) integer, (c) -> (…r)", reference=_cross_entropy_reference, cases=_cases(),
     tolerance=64, aliases=("softmax_cross_entropy_loss",),
 )  # fmt: skip
 def cross_entropy(
@@ -108,10 +108,5 @@ def cross_entropy(
     reduction: Literal["none", "sum", "mean"] = "mean",
     ignore_index: int = -100,
 ) -> Tensor:
-    """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet.
-
-    >>> from tir import te, topi
-    >>> topi.nn.cross_entropy(te.placeholder((4, 10), name="x"), te.placeholder((4,), "int32", name="t"))
-    Tensor(nll_loss, (), float32)
-    """
+    """:func:`nll_loss` of the logarithm of the softmax of ``predictions`` over axis 1, which are no probabilities yet."""
     return nll_loss(log_softmax(predictions, 1), targets, weights, reduction, ignore_index)

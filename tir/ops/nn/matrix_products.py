@@ -66,7 +66,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: A
 
 
 @nn_operator(
-    unstated=BY_RANK, reference=matmul_reference,
+    gives=(3, 4), unstated=BY_RANK, reference=matmul_reference,
     cases=(
         case(arg((3, 5), "float32"), arg((5, 4), "float32")),
         case(arg((5, 3), "float32"), arg((4, 5), "float32"), transpose_a=True, transpose_b=True),
@@ -91,11 +91,6 @@ def matmul(
     ``transpose_a`` and ``transpose_b`` say that the last two dimensions of an operand are exchanged; ``bias`` is ``(N,)``.
     Products are made and added as in :func:`dense`. Raises ``TensorExpressionError`` where shapes do not agree, and where
     the operands have no common type and ``out_dtype`` is not given.
-
-    >>> from tir import te, topi
-    >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((8, 4), name="y")
-    >>> topi.nn.matmul(x, y)
-    Tensor(matmul, (2, 3, 4), float32)
     """
 
     def product(types: ProductType) -> Tensor:
@@ -105,6 +100,7 @@ def matmul(
 
 
 @nn_operator(
+    gives=(2, 3, 4),
     shapes="(_, _, _), (_, _, _) -> (_, _, _)",
     reference=lambda a, b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True: matmul_reference(
         a, b, None, out_dtype, transpose_a, transpose_b
@@ -129,11 +125,6 @@ def batch_matmul(
 
     A batch of 1 is taken for each of the other's. ``oshape``, where given, is the shape of the result. Raises as
     :func:`matmul`, and for tensors that have not three dimensions.
-
-    >>> from tir import te, topi
-    >>> x, y = te.placeholder((2, 3, 8), name="x"), te.placeholder((2, 4, 8), name="y")
-    >>> topi.nn.batch_matmul(x, y)
-    Tensor(matmul, (2, 3, 4), float32)
     """
     made = matmul(tensor_a, tensor_b, None, out_dtype, transpose_a, transpose_b)
     return made if oshape is None else require_shape(made, oshape, "the result of batch_matmul")

@@ -224,16 +224,11 @@ _SIMULATED = (
 )
 
 
-@nn_operator(shapes="(…) -> (…)", reference=_simulated_reference, cases=_SIMULATED)
+@nn_operator(gives=(2, 5), shapes="(…) -> (…)", reference=_simulated_reference, cases=_SIMULATED)
 def simulated_quantize(
     data: Tensor, out_dtype: Any, output_scale: Any = None, output_zero_point: Any = None, axis: int = -1
 ) -> Tensor:
-    """The integers that :func:`quantize` gives, in the type of ``data``; ``data`` for ``out_dtype="disable"``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.simulated_quantize(te.placeholder((2, 3), name="x"), "int8", 0.1, 0)
-    Tensor(simulated_quantize, (2, 3), float32)
-    """
+    """The integers that :func:`quantize` gives, in the type of ``data``; ``data`` for ``out_dtype="disable"``."""
     x, out = require_float(data, "the data"), _simulated_type(out_dtype, "out_dtype of simulated_quantize")
     scales = _Parameter(1.0 if output_scale is None else output_scale, x, axis, 0, "output_scale")
     zeros = _Parameter(0 if output_zero_point is None else output_zero_point, x, axis, 0, "output_zero_point")
@@ -248,6 +243,7 @@ def simulated_quantize(
 
 
 @nn_operator(
+    gives=(2, 5),
     shapes="(…) -> (…)",
     reference=lambda x, in_dtype, scale=1, zero_point=0, axis=-1: (
         x if in_dtype == "disable" else _dequantize_reference(x, scale, zero_point, axis)
@@ -257,12 +253,7 @@ def simulated_quantize(
 def simulated_dequantize(
     data: Tensor, in_dtype: Any, input_scale: Any = None, input_zero_point: Any = None, axis: int = -1
 ) -> Tensor:
-    """``(data - zero_point) * scale`` of integers in a floating type; ``data`` for ``in_dtype="disable"``.
-
-    >>> from tir import te, topi
-    >>> topi.nn.simulated_dequantize(te.placeholder((2, 3), name="x"), "int8", 0.1, 0)
-    Tensor(simulated_dequantize, (2, 3), float32)
-    """
+    """``(data - zero_point) * scale`` of integers in a floating type; ``data`` for ``in_dtype="disable"``."""
     x, kind = require_float(data, "the data"), _simulated_type(in_dtype, "in_dtype of simulated_dequantize")
     scales = _Parameter(1.0 if input_scale is None else input_scale, x, axis, 0, "input_scale")
     zeros = _Parameter(0 if input_zero_point is None else input_zero_point, x, axis, 0, "input_zero_point")

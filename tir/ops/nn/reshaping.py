@@ -20,7 +20,7 @@ from .checks import numbers, require_shape
 
 
 @nn_operator(
-    shapes="(n, …) -> (n, _)", reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
+    gives=(2, 12), shapes="(n, …) -> (n, _)", reference=lambda x: x.reshape(len(x), math.prod(x.shape[1:])),
     cases=(
         case(arg((2, 3, 4))), case(arg((3,), "int8")), case(arg((0, 3, 2))), case(arg(("n", 3, "w"))),
         case(arg((2, 0))),
@@ -30,10 +30,6 @@ def flatten(data: Tensor) -> Tensor:
     """``(N, …)`` as ``(N, K)``, with the elements of each example in their order.
 
     Raises ``TensorExpressionError`` for a scalar.
-
-    >>> from tir import te, topi
-    >>> topi.nn.flatten(te.placeholder((2, 3, 4), name="x"))
-    Tensor(reshape, (2, 12), float32)
     """
     if not data.ndim:
         raise error(f"flatten takes a tensor of at least one dimension, but `{data.name}` is a scalar")
@@ -47,7 +43,7 @@ def _dilate_reference(x: np.ndarray, strides: Any, dilation_value: float = 0.0, 
 
 
 @nn_operator(
-    unstated=BY_PADS, reference=_dilate_reference,
+    gives=(2, 5, 10), unstated=BY_PADS, reference=_dilate_reference,
     cases=(
         case(arg((2, 3, 4)), (1, 2, 3)), case(arg((3, 1), "int8"), (2, 5), 7), case(arg(("n", 3)), (2, 1), -1.0),
         case(arg((2, 2)), (1, 1)), case(arg((0, 3)), (2, 2)),
@@ -57,10 +53,6 @@ def dilate(data: Tensor, strides: Any, dilation_value: float = 0.0, name: str = 
     """``data`` with ``strides[d] - 1`` elements of ``dilation_value`` between any two along dimension ``d``.
 
     Raises ``TensorExpressionError`` for another number of strides than dimensions, and for one below 1.
-
-    >>> from tir import te, topi
-    >>> topi.nn.dilate(te.placeholder((2, 3), name="x"), (1, 2))
-    Tensor(dilate, (2, 5), float32)
     """
     steps = numbers(strides, data.ndim, "strides", 1)
 

@@ -199,7 +199,7 @@ def _reference(
 
 
 @nn_operator(
-    shapes="(n, _, _, c), (3, 3, c, o) -> (n, _, _, o)", reference=_reference, tolerance=of_products(120),
+    gives=(1, 6, 6, 4), shapes="(n, _, _, c), (3, 3, c, o) -> (n, _, _, o)", reference=_reference, tolerance=of_products(120),
     cases=[
         case(arg((1, 6, 6, 3)), arg((3, 3, 3, 4)), 1, 1),
         case(arg((2, 5, 7, 2)), arg((3, 3, 2, 3)), padding=(1, 0, 2, 1)),
@@ -222,11 +222,6 @@ def conv2d_winograd_nhwc(
 
     Tiles of 2 take 4/9 of the products, and are as exact as plain sums; those of 4 take a quarter, and err some ten times as much.
     Strides and dilation are 1, and ``padding`` is as of :func:`conv2d`. Raises ``TensorExpressionError`` for others, and for integers.
-
-    >>> from tir import te
-    >>> x, w = te.placeholder((1, 14, 14, 32), name="x"), te.placeholder((3, 3, 32, 64), name="w")
-    >>> conv2d_winograd_nhwc(x, w, padding=1)
-    Tensor(conv2d_winograd, (1, 14, 14, 64), float32)
     """
     _require_unit(strides, dilation)
     weight = arranged(require_float(kernel, "the kernel"), "HWIO", "OIHW", "the kernel")
@@ -246,17 +241,13 @@ def _weight_reference(kernel: Any, tile_size: int) -> Any:
 
 
 @nn_operator(
-    shapes="(o, i, 3, 3) float -> (_, _, o, i)", reference=_weight_reference, tolerance=of_products(9),
+    gives=(4, 4, 3, 2), shapes="(o, i, 3, 3) float -> (_, _, o, i)", reference=_weight_reference, tolerance=of_products(9),
     cases=[case(arg((3, 2, 3, 3)), 2), case(arg((1, 2, 3, 3), "float64"), 4)],
 )  # fmt: skip
 def conv2d_winograd_weight_transform(kernel: Tensor, tile_size: int) -> Tensor:
     """The kernel ``(O, C, 3, 3)`` as :func:`conv2d_winograd_nhwc_without_weight_transform` takes it, for tiles of ``tile_size``.
 
     The result is ``(tile_size + 2, tile_size + 2, O, C)``.
-
-    >>> from tir import te
-    >>> conv2d_winograd_weight_transform(te.placeholder((8, 4, 3, 3), name="w"), 2)
-    Tensor(kernel_pack, (4, 4, 8, 4), float32)
     """
     weight = arranged(kernel, "OIHW", "OIHW", "the kernel")
     return _transformed(weight, _side(tile_size), kernel.dtype, "OI")
@@ -280,7 +271,7 @@ def _transformed_reference(data: Any, kernel: Any, strides: Any, padding: Any, d
 
 
 @nn_operator(
-    shapes="(n, _, _, c), (t, t, o, c) -> (n, _, _, o)", reference=_transformed_reference, tolerance=of_products(120),
+    gives=(1, 4, 5, 2), shapes="(n, _, _, c), (t, t, o, c) -> (n, _, _, o)", reference=_transformed_reference, tolerance=of_products(120),
     cases=[
         case(arg((1, 4, 5, 3)), arg((4, 4, 2, 3)), 1, 1),
         case(arg((2, 7, 6, 2), "float64"), arg((6, 6, 3, 2), "float64"), 1, "SAME"),
@@ -293,11 +284,6 @@ def conv2d_winograd_nhwc_without_weight_transform(
 
     Tiles are of ``t - 2``. Raises ``TensorExpressionError`` for strides and dilation that are not 1, for integers, and for
     another t than 4, 5 or 6.
-
-    >>> from tir import te
-    >>> x, w = te.placeholder((1, 14, 14, 32), name="x"), te.placeholder((4, 4, 64, 32), name="w")
-    >>> conv2d_winograd_nhwc_without_weight_transform(x, w, padding=1)
-    Tensor(conv2d_winograd, (1, 14, 14, 64), float32)
     """
     _require_unit(strides, dilation)
     weight = arranged(require_float(kernel, "the kernel"), "HWOI", "HWOI", "the kernel")
