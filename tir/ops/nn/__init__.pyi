@@ -40,9 +40,9 @@ def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: Literal['max', 'a
 def conv1d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(O, C / groups, W)``. ``padding`` of two numbers is before and after. By default nothing is added."""
 def conv1d_ncw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C, W)``."""
+    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C, W)``. Shapes: ``(n, c, _), (o, c, _) -> (n, o, _)``."""
 def conv1d_nwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C, O)``."""
+    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C, O)``. Shapes: ``(n, _, c), (_, c, o) -> (n, _, o)``."""
 def conv1d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """As :func:`conv2d_transpose`, of one dimension: ``data`` is ``(N, C, W)``, the kernel ``(C, O / groups, W)``."""
 conv1d_transpose_ncw = conv1d_transpose
@@ -50,11 +50,11 @@ group_conv1d_transpose_ncw = conv1d_transpose
 def conv2d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """The sums of products of a kernel with windows of an image: the convolution of neural networks. ``data`` is ``(N, C, H, W)`` or in another ``data_layout``: ``NHWC``, ``HWCN``, channels in groups as ``NCHW4c``; the kernel ``(O, C / groups, H, W)``, ``OIHW``, and for ``NHWC`` ``HWIO``, for ``NCHW4c`` ``OIHWio``, where no ``kernel_layout`` is given. The result, in the layout of the data, has ``O`` channels and ``(H + pads - (size - 1) * dilation - 1) // stride + 1`` rows. ``strides`` and ``dilation`` are one integer, or one each; ``padding`` also (top, left, bottom, right), ``"VALID"``, ``"SAME"`` (a kernel less 1, the odd one before), ``"SAME_UPPER"`` and ``"SAME_LOWER"`` (as ONNX). Each group of ``C / groups`` channels makes ``O / groups``. Raises ``TensorExpressionError`` where channels do not agree, for a kernel larger than the padded image, and for attributes that are none of these."""
 def conv2d_hwcn(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv2d` of ``(H, W, C, N)`` by ``(H, W, C, O)``."""
+    """:func:`conv2d` of ``(H, W, C, N)`` by ``(H, W, C, O)``. Shapes: ``(_, _, c, n), (_, _, c, o) -> (_, _, o, n)``."""
 def conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C, H, W)``."""
+    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C, H, W)``. Shapes: ``(n, c, _, _), (o, c, _, _) -> (n, o, _, _)``."""
 def conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C, O)``."""
+    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C, O)``. Shapes: ``(n, _, _, c), (_, _, c, o) -> (n, _, _, o)``."""
 def conv2d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """The transposed convolution: the gradient of :func:`conv2d` by its data. ``data`` is ``(N, C, H, W)``, the kernel ``(C, O / groups, H, W)``; the result has ``O`` channels and ``(H - 1) * stride - pads + (size - 1) * dilation + 1 + output_padding`` rows. ``padding`` (as of :func:`conv2d`) is taken away at the ends, ``output_padding`` added at the last one; ``"SAME_UPPER"`` leaves ``H * stride`` rows. Raises ``TensorExpressionError`` where channels do not agree, and for an ``output_padding`` that is as large as the stride and the dilation."""
 conv2d_transpose_nchw = conv2d_transpose
@@ -62,29 +62,29 @@ group_conv2d_transpose_nchw = conv2d_transpose
 def conv3d(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ..., out_dtype: Any = ..., groups: int = ...) -> Tensor:
     """As :func:`conv2d`, of three dimensions: ``data`` is ``(N, C, D, H, W)``, the kernel ``(O, C / groups, D, H, W)``."""
 def conv3d_ncdhw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv3d` of ``(N, C, D, H, W)`` by ``(O, C / groups, D, H, W)``."""
+    """:func:`conv3d` of ``(N, C, D, H, W)`` by ``(O, C / groups, D, H, W)``. Shapes: ``(n, _, _, _, _), (o, _, _, _, _) -> (n, o, _, _, _)``."""
 def conv3d_ndhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv3d` of ``(N, D, H, W, C)`` by ``(D, H, W, C / groups, O)``."""
+    """:func:`conv3d` of ``(N, D, H, W, C)`` by ``(D, H, W, C / groups, O)``. Shapes: ``(n, _, _, _, _), (_, _, _, _, o) -> (n, _, _, _, o)``."""
 def conv3d_transpose(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., out_dtype: Any = ..., output_padding: Any = ..., groups: int = ..., dilation: Any = ..., data_layout: str = ..., kernel_layout: str = ...) -> Tensor:
     """As :func:`conv2d_transpose`, of three dimensions: ``data`` is ``(N, C, D, H, W)``."""
 conv3d_transpose_ncdhw = conv3d_transpose
 group_conv3d_transpose_ncdhw = conv3d_transpose
 def deformable_conv2d_nchw(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
-    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017). ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree."""
+    """:func:`conv2d` of windows whose elements are displaced (Dai et al., "Deformable Convolutional Networks", 2017). ``offset`` is ``(N, 2 * G * KH * KW, OH, OW)``: for each of ``G = deformable_groups`` groups of channels and each element of the kernel how far down and how far right it is read, at each place of the result. Between elements the image is linear, and elements around it are 0; with ``borders="inside"``, so are places before its first element, as topi has it. ``mask``, ``(N, G * KH * KW, OH, OW)``, is what is read times (the second version, 2019). The rest is as in :func:`conv2d`. Raises ``TensorExpressionError`` where shapes do not agree. Shapes: ``(n, c, h, w), (n, _, y, x), (o, _, _, _), (n, _, y, x) -> (n, o, y, x)``."""
 def deformable_conv2d_nhwc(data: Tensor, offset: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., deformable_groups: int = ..., groups: int = ..., out_dtype: Any = ..., mask: Tensor | None = ..., borders: Literal['zeros', 'inside'] = ...) -> Tensor:
-    """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too."""
+    """:func:`deformable_conv2d_nchw` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``; ``offset`` has channels last, too. Shapes: ``(n, h, w, c), (n, y, x, _), (_, _, _, o), (n, y, x, _) -> (n, y, x, o)``."""
 def depthwise_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., out_dtype: Any = ...) -> Tensor:
     """Each channel of ``(N, C, H, W)`` by ``M`` kernels of its own, ``(C, M, H, W)``. The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
 def depthwise_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., kernel_layout: str = ..., out_dtype: Any = ...) -> Tensor:
     """Each channel of ``(N, H, W, C)`` by ``M`` kernels of its own, ``(H, W, C, M)``. The result has ``C * M`` channels. Attributes are those of :func:`conv2d`. Raises ``TensorExpressionError`` for a kernel of another number of channels."""
 def group_conv1d_ncw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C / groups, W)``."""
+    """:func:`conv1d` of ``(N, C, W)`` by ``(O, C / groups, W)``. Shapes: ``(n, _, _), (o, _, _) -> (n, o, _)``."""
 def group_conv1d_nwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C / groups, O)``."""
+    """:func:`conv1d` of ``(N, W, C)`` by ``(W, C / groups, O)``. Shapes: ``(n, _, _), (_, _, o) -> (n, _, o)``."""
 def group_conv2d_nchw(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C / groups, H, W)``."""
+    """:func:`conv2d` of ``(N, C, H, W)`` by ``(O, C / groups, H, W)``. Shapes: ``(n, _, _, _), (o, _, _, _) -> (n, o, _, _)``."""
 def group_conv2d_nhwc(data: Tensor, kernel: Tensor, strides: Any = ..., padding: Any = ..., dilation: Any = ..., groups: int = ..., out_dtype: Any = ...) -> Tensor:
-    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``."""
+    """:func:`conv2d` of ``(N, H, W, C)`` by ``(H, W, C / groups, O)``. Shapes: ``(n, _, _, _), (_, _, _, o) -> (n, _, _, o)``."""
 def lp_pool1d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
     """As :func:`lp_pool2d`, of one dimension."""
 def lp_pool2d(data: Tensor, kernel: Any, stride: Any = ..., dilation: Any = ..., padding: Any = ..., p: float = ..., ceil_mode: bool = ..., layout: str = ...) -> Tensor:
