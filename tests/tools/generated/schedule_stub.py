@@ -82,6 +82,10 @@ def _query(p: Primitive) -> list[str]:
         return one
     parameters = list(p.signature.parameters.values())
     at = [q.name for q in parameters].index(loop)
+    if all(q.default is not q.empty for q in parameters[at + 1 :]):
+        parameters[at] = parameters[at].replace(default=...)
+        head = signature_text(p, "Answer", "self", of=p.signature.replace(parameters=parameters))
+        return [f"    def {head.replace('Ellipsis', '...')}: ..."]
     rest = [q.replace(kind=q.KEYWORD_ONLY) for q in parameters[at + 1 :]]
     survey = signature_text(p, "Answer", "self", of=p.signature.replace(parameters=[*parameters[:at], *rest]))
     return ["    @overload", *one, "    @overload", f"    def {survey}: ..."]
