@@ -6,6 +6,7 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Call, StringImm
+from tir.levels import is_shared
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 
@@ -293,7 +294,7 @@ def _sync(g: Generator, e: Call) -> str:
     scope = string_arg(e.args[0])
     if scope == "warp":
         return "__syncwarp()"
-    if scope in ("shared", "shared.dyn"):
+    if is_shared(scope):
         return "__syncthreads()"
     raise g.error(f"a barrier of {scope} memory: blocks of a launch have none; split the work into two kernels")
 

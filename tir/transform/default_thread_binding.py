@@ -10,7 +10,7 @@ from ..buffer import Buffer
 from ..errors import refusal
 from ..expr import Call, Var, const
 from ..function import PrimFunc
-from ..levels import ends_with_launch
+from ..levels import BLOCK_AXES, THREAD_AXES, ends_with_launch
 from ..op import OPS
 from ..stmt import PARALLEL, SERIAL, THREAD_BINDING, Allocate, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import Somewhere, rewrite, uses_var, walk
@@ -76,8 +76,8 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
     def bind() -> None:
         fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
         outer, inner = sch.split(fused, [None, threads])
-        sch.bind(outer, "blockIdx.x", unsafe=proved)
-        sch.bind(inner, "threadIdx.x", unsafe=proved)
+        sch.bind(outer, BLOCK_AXES[0], unsafe=proved)
+        sch.bind(inner, THREAD_AXES[0], unsafe=proved)
 
     if refusal(bind) is not None:
         return None
@@ -99,7 +99,7 @@ def _independent(func: PrimFunc, loops: list[Any]) -> bool:
 
 def _alone(nest: Stmt) -> Stmt:
     """``nest`` as a kernel of one thread."""
-    for axis in ("threadIdx.x", "blockIdx.x"):
+    for axis in (THREAD_AXES[0], BLOCK_AXES[0]):
         nest = For(Var(axis.split(".")[0], const(0).dtype), const(0), const(1), THREAD_BINDING, nest, axis)
     return nest
 

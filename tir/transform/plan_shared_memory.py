@@ -13,7 +13,7 @@ from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
 from ..launches import bytes_of, is_launch, kernels_of
-from ..levels import is_shared
+from ..levels import SHARED, SHARED_DYN, is_shared
 from ..op import offsets_of
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
 from ..target import DYNAMIC, Target
@@ -65,7 +65,7 @@ def limits_of(target: Target) -> dict[str, int]:
     """Bytes of shared memory a block may have, by scope."""
     static = target.limit("max_shared_memory_per_block") or 49152  # a CPU's plan is that of any GPU
     dynamic = target.limit("max_dynamic_shared_memory_per_block") or DYNAMIC
-    return {"shared": static, "shared.dyn": max(dynamic, static)}
+    return {SHARED: static, SHARED_DYN: max(dynamic, static)}
 
 
 def _plan(name: str, lives: Lifetimes, target: Target, kernel: int) -> dict[Var, PlannedBuffer]:
@@ -80,8 +80,8 @@ def _plan(name: str, lives: Lifetimes, target: Target, kernel: int) -> dict[Var,
             rows = sorted(plan.values(), key=lambda b: -b.bytes)
             what = ", ".join(f"{b.name} {size_text(b.bytes)}" for b in rows)
             more = ""
-            if scope == "shared" and _size(plan) <= limits["shared.dyn"]:
-                more = f", or use the scope shared.dyn, of which a block can have {limits['shared.dyn']} B"
+            if scope == SHARED and _size(plan) <= limits[SHARED_DYN]:
+                more = f", or use the scope shared.dyn, of which a block can have {limits[SHARED_DYN]} B"
             raise BuildError(
                 f"{name}: shared memory of a block would be {_size(plan)} B > {limit} B (`{scope}`): {what}; "
                 f"make the tiles of the largest smaller{more} (a schedule with target= says so at the step)"
@@ -97,10 +97,10 @@ class _Rewriter:
         self.plan = plan
         self.lives = lives
         self.arenas: dict[str, tuple[Var, int]] = {}
-        for scope, name in (("shared.dyn", "dyn_shared"), ("shared", "static_shared")):
+        for scope, name in ((SHARED_DYN, "dyn_shared"), (SHARED, "static_shared")):
             mine = {v: b for v, b in plan.items() if b.scope == scope}
             separate = sum(b.bytes for b in mine.values())
-            if mine and (scope == "shared.dyn" or _size(mine) < separate):
+            if mine and (scope == SHARED_DYN or _size(mine) < separate):
                 self.arenas[scope] = (Var(name, DType("handle"), DType("uint8"), scope), _size(mine))
         self.views: dict[Buffer, Buffer] = {}
         self.whole: dict[Var, Buffer] = {}

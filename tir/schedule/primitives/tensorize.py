@@ -16,6 +16,7 @@ from ...equal import first_difference
 from ...errors import ScheduleError, attempt, first_legal, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Mul, Var, const, is_const
 from ...function import PrimFunc
+from ...levels import GLOBAL, is_shared
 from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt
 from ...visit import nodes_of, refresh, rewrite, substitute, walk
@@ -362,7 +363,7 @@ def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
     if described not in bound:
         return described.scope
     buffer = bound[described].buffer
-    require(described.scope in ("global", buffer.scope) or {described.scope, buffer.scope} <= {"shared", "shared.dyn"},
+    require(described.scope in (GLOBAL, buffer.scope) or (is_shared(described.scope) and is_shared(buffer.scope)),
             "the intrinsic has {0} in `{1}` memory, and {2} is in `{3}`",
             described.name, described.scope, buffer.name, buffer.scope,
             legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope')  # fmt: skip
