@@ -12,7 +12,8 @@
     def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
         ...                                  # builds, never rejects; state.replace(old, new, moved={...})
 
-``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them). The check's
+``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them); a check whose proof
+makes these returns them itself, under ``@primitive()`` and without an apply. The check's
 annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
 and are converted to places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args``
 convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` is unchanged. ``keeps`` declares
@@ -148,7 +149,7 @@ QUERIES: dict[str, Primitive] = {}
 
 def primitive(
     *,
-    check: Callable[..., Any],
+    check: Callable[..., Any] | None = None,
     name: str | None = None,
     keeps: Kept = Keeps.NOTHING,
     past: str = "",
@@ -156,7 +157,8 @@ def primitive(
     prepared_by: tuple[str, ...] = (),
     group: str = GROUPS[-1],
 ) -> Callable[[Any], Any]:
-    """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``.
+    """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``; without one, ``apply``
+    is the check, whose proof has made the program already.
 
     ``keeps`` declares what all of its steps preserve; invariants that depend only on that are not checked again.
     ``past``, as in "fused", is the participle for messages about a loop that it consumed. A refusal of the step offers the
@@ -168,7 +170,7 @@ def primitive(
 
     def register(apply: Any) -> Any:
         made = replace(
-            _make(name or apply.__name__, check, apply, keeps, past),
+            _make(name or apply.__name__, check or apply, apply if check else as_checked, keeps, past),
             instead=instead,
             prepared_by=prepared_by,
             group=group,
@@ -177,6 +179,11 @@ def primitive(
         return apply
 
     return register
+
+
+def as_checked(state: State, made: Any) -> Any:
+    """The apply of a step whose check returns the new program."""
+    return made
 
 
 def query(check: Callable[..., Any]) -> Callable[..., Any]:

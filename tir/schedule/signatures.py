@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from .primitive import Primitive
+from .primitive import Primitive, as_checked
 
 _RESULTS = {"LoopRV": "LoopRV", "BlockRV": "BlockRV", "list[LoopRV]": "list[LoopRV]", "list[BlockRV]": "list[BlockRV]"}
 
@@ -33,7 +33,8 @@ def shown_annotation(annotation: Any, handle: bool) -> str:
 
 
 def result_type(p: Primitive) -> str:
-    returns = inspect.signature(p.apply or p.check, eval_str=False).return_annotation
+    made = p.check if p.apply in (None, as_checked) else p.apply
+    returns = inspect.signature(made, eval_str=False).return_annotation
     text = returns if isinstance(returns, str) else getattr(returns, "__name__", "Any")
     if p.apply is None:
         return text

@@ -40,14 +40,8 @@ from ._inlining import domain_guards, reads_element, solve_iters
 from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
 
-@dataclass(frozen=True)
-class MovePlan:
-    """The program after the move."""
-
-    after: State
-
-
-def plan_compute_at(
+@primitive(group="order")
+def compute_at(
     state: State,
     block: BlockRef,
     loop: LoopRef | Location,
@@ -55,7 +49,7 @@ def plan_compute_at(
     index: int = -1,
     *,
     unsafe: bool = False,
-) -> MovePlan:
+) -> State:
     """Move the producer ``block`` under ``loop``, where it is consumed, and compute just the region needed there.
 
     ``index`` is the position in the body of ``loop``: -1 just before the first consumer, -2 as early as the producers
@@ -97,7 +91,8 @@ def plan_compute_at(
         return _move_producer(state, block, loop, preserve_unit_loops, index, unsafe)
 
 
-def plan_reverse_compute_at(
+@primitive(group="order")
+def reverse_compute_at(
     state: State,
     block: BlockRef,
     loop: LoopRef | Location,
@@ -105,7 +100,7 @@ def plan_reverse_compute_at(
     index: int = -1,
     *,
     unsafe: bool = False,
-) -> MovePlan:
+) -> State:
     """Move the consumer ``block`` under ``loop``, where its operands are produced, and consume just that region there.
 
     ``index`` is the position in the body of ``loop``: -1 as late as the consumers of ``block`` allow, -2 just after the
@@ -142,7 +137,8 @@ def plan_reverse_compute_at(
         return _move_consumer(state, block, loop, preserve_unit_loops, index, unsafe)
 
 
-def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+@primitive(group="order")
+def compute_root(state: State, block: BlockRef, *, unsafe: bool = False) -> State:
     """Move a block out of shared loops, into a loop nest of its own: the inverse of compute_at and reverse_compute_at.
 
     It is placed just before the statement that contained it, if that is legal, otherwise just after it.
@@ -189,13 +185,13 @@ def _check_compute_root(state: State, block: BlockRef, *, unsafe: bool = False) 
     )
     moved = _rebuild(block, around, domains, False, when)
 
-    def placed(late: bool) -> MovePlan:
+    def placed(late: bool) -> State:
         after = insert_before(state, top, moved, after=late).replace(block.node, None)
         error = refusal(lambda: require_same_meaning(state, after, unsafe))
         # a block that computed some elements several times computes each of them once there
         if error is not None and not check_recomputing(state.func, after.func).is_proved:
             raise error
-        return MovePlan(after)
+        return after
 
     return first_legal(partial(placed, late) for late in (False, True))
 
@@ -218,26 +214,26 @@ def locations(state: State, block: BlockRef) -> tuple[str, dict[LoopRef | str, C
     return "compute_at" if consumers else "reverse_compute_at", plans
 
 
-def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> MovePlan:
+def _at_location(state: State, block: BlockRef, place: Location, inline: Callable[..., Any], unsafe: bool) -> State:
     """A block moved to a location that is not a loop: inlined, or at the root (where it may be already)."""
     if place.name == "inline":
-        return MovePlan(compute_inline(state, inline(state, block, unsafe=unsafe)))
+        return compute_inline(state, inline(state, block, unsafe=unsafe))
     return _move_to_root(state, block, unsafe=unsafe)
 
 
-def _move_to_root(state: State, block: BlockRef, *, unsafe: bool = False) -> MovePlan:
+def _move_to_root(state: State, block: BlockRef, *, unsafe: bool = False) -> State:
     """``compute_root``, accepting a block that is at the root already."""
     require(block.scope is not None, "the root block cannot be moved")
     assert block.scope is not None
     if state.index.blocks_below(top_statement(block, block.scope)) == [block]:
-        return MovePlan(state)
-    return _check_compute_root(state, block, unsafe=unsafe)
+        return state
+    return compute_root(state, block, unsafe=unsafe)
 
 
 MOST_LOCATIONS = 12
 
 
-def _legal_locations(state: State, block: BlockRef, refused: LoopRef, plan: Callable[..., MovePlan]) -> str:
+def _legal_locations(state: State, block: BlockRef, refused: LoopRef, plan: Callable[..., State]) -> str:
     """The loops at which the same step would be legal, as text."""
     scope = block.scope
     if scope is None:
@@ -257,7 +253,7 @@ def _with_conditions_inside(state: State, block: BlockRef, loop: LoopRef) -> tup
 
 def _move_producer(
     state: State, block: BlockRef, loop: LoopRef, keep_units: bool = False, index: int = -1, unsafe: bool = False
-) -> MovePlan:
+) -> State:
     state, block, loop = _with_conditions_inside(state, block, loop)
     written = [r.buffer for r in block.block.writes]
     below = _movable(state, block, loop)
@@ -287,7 +283,7 @@ def _other_users(block: BlockRef, buffers: Sequence[Buffer], side: str) -> str:
 
 def _move_consumer(
     state: State, block: BlockRef, loop: LoopRef, keep_units: bool = False, index: int = -1, unsafe: bool = False
-) -> MovePlan:
+) -> State:
     state, block, loop = _with_conditions_inside(state, block, loop)
     read = [r.buffer for r in block.block.reads]
     below = _movable(state, block, loop)
@@ -307,7 +303,7 @@ def _move_consumer(
         # loops over all threads that write it, so that they can be bound to these; the guard stays
         boxes = {b: r for b in read if (r := accessed_box(producers, b, loop, "writes", without=idle)) is not None}
         plan = attempt(partial(move.over, boxes))
-        if isinstance(plan, MovePlan):
+        if isinstance(plan, State):
             return plan  # otherwise it reads more than what they made
     return first_legal(move.plans(read))
 
@@ -323,7 +319,7 @@ class _ConsumerMove:
     keep_units: bool
     place: tuple[int, int, int, bool]
 
-    def plans(self, read: Sequence[Buffer]) -> Iterator[Callable[[], MovePlan]]:
+    def plans(self, read: Sequence[Buffer]) -> Iterator[Callable[[], State]]:
         """Over the box that an iteration of ``loop`` writes. Where that cannot be consumed there: each instance when the
         last element that it reads is written (sliding window), or in the loops of its only producer (tiles that do not
         divide the rows)."""
@@ -336,7 +332,7 @@ class _ConsumerMove:
         if len(self.producers) == 1:
             yield self.beside
 
-    def over(self, boxes: Mapping[Buffer, tuple[Range, ...]], steps: Collection[Var] = (), end: int = 0) -> MovePlan:
+    def over(self, boxes: Mapping[Buffer, tuple[Range, ...]], steps: Collection[Var] = (), end: int = 0) -> State:
         """In loops over the instances that read elements of ``boxes``."""
         regions = [r for r in accessed_regions(self.block.block)["reads"] if boxes.get(r.buffer) is not None]
         domains = _solve_domains(self.block, regions, boxes, steps, end)
@@ -346,7 +342,7 @@ class _ConsumerMove:
         move = partial(consumer_move_is_legal, self.block, self.loop, self.producers, boxes, moved) if behind else None
         return _put(self.state, self.block, self.loop, moved, *self.place, move)
 
-    def beside(self) -> MovePlan:
+    def beside(self) -> State:
         """In copies of the loops of the only producer."""
         moved = _beside(self.block, self.loop, self.producers[0])
         rule = "block {0} does not read one element for each that {1} writes"
@@ -440,7 +436,7 @@ def _producer_positions(loop: LoopRef, below: Sequence[BlockRef], block: BlockRe
 def _put(
     state: State, block: BlockRef, loop: LoopRef, moved: Stmt, index: int, earliest: int, latest: int, unsafe: bool,
     move: Callable[[], bool] | None = None,
-) -> MovePlan:  # fmt: skip
+) -> State:  # fmt: skip
     """``moved``, the block in its new loops, at its place under ``loop``. ``move``: whether the program's form shows that
     its order is legal. Raises ``ScheduleError``."""
     position = latest if index == -1 else earliest if index == -2 else index
@@ -454,7 +450,7 @@ def _put(
     new_loop = loop.node.replace(body=seq(members))
     after = state.replace_both(loop.node, new_loop, block.node)
     require_same_meaning(state, after, unsafe, move)
-    return MovePlan(after)
+    return after
 
 
 def _rebuild(
@@ -572,18 +568,3 @@ def _own_predicate(block: BlockRef, values: Sequence[Expr]) -> list[Expr]:
     )  # fmt: skip
     assert kept is not None
     return kept
-
-
-@primitive(check=plan_compute_at, group="order")
-def compute_at(state: State, plan: MovePlan) -> State:
-    return plan.after
-
-
-@primitive(check=plan_reverse_compute_at, group="order")
-def reverse_compute_at(state: State, plan: MovePlan) -> State:
-    return plan.after
-
-
-@primitive(check=_check_compute_root, group="order")
-def compute_root(state: State, plan: MovePlan) -> State:
-    return plan.after

@@ -31,13 +31,6 @@ from ..state import State, pick_buffer, scope_of
 
 
 @dataclass(frozen=True)
-class RollPlan:
-    """The program after the step."""
-
-    after: State
-
-
-@dataclass(frozen=True)
 class Roll:
     """How the window, ``size`` long, moves along ``axis`` with the iterations of nested ``loops``.
 
@@ -51,9 +44,10 @@ class Roll:
     new: Expr
 
 
-def _check_rolling_buffer(
+@primitive(prepared_by=("compute_at",), group="memory")
+def rolling_buffer(
     state: State, block: BlockRef, write_buffer_index: int | str | Buffer, *, unsafe: bool = False
-) -> RollPlan:
+) -> State:
     """Turn a window that is recomputed in every iteration into a circular buffer that keeps the overlap.
 
     ``block`` computes a window of a buffer under a loop (``compute_at`` puts it there), and the next iteration's window
@@ -112,7 +106,7 @@ def _check_rolling_buffer(
     rule = "loop {0} is {1}: its iterations cannot use what the one before made"
     require_none([] if unsafe else late, rule, lambda p: p.node.kind)
     tries = [rolls, *([roll] for roll in rolls if len(rolls) > 1)]
-    return RollPlan(first_legal(partial(_rolled, state, scope, block, users, buffer, some, unsafe) for some in tries))
+    return first_legal(partial(_rolled, state, scope, block, users, buffer, some, unsafe) for some in tries)
 
 
 def _rolls(block: BlockRef, buffer: Buffer, common: Sequence[LoopRef]) -> list[Roll]:
@@ -277,8 +271,3 @@ def _with_ordered_iterators(block: Block, small: Buffer, axis: int) -> Block:
         i.replace(iter_type="opaque") if i.var in round_ and i.iter_type == "spatial" else i for i in block.iter_vars
     )
     return block.replace(iter_vars=iters)
-
-
-@primitive(check=_check_rolling_buffer, prepared_by=("compute_at",), group="memory")
-def rolling_buffer(state: State, plan: RollPlan) -> State:
-    return plan.after

@@ -157,7 +157,8 @@ def sample_compute_location(state: State, plan: LocationPlan) -> tuple[State, Lo
     return plan.state, state.loop_rv(plan.place)
 
 
-def _check_enter_postproc(state: State) -> State:
+@primitive()
+def enter_postproc(state: State) -> State:
     """Mark in the trace where the search's own steps end: a replay with ``remove_postproc=True`` stops here.
 
     >>> import tir
@@ -171,8 +172,3 @@ def _check_enter_postproc(state: State) -> State:
     Schedule of main after 1 step
     """
     return state
-
-
-@primitive(check=_check_enter_postproc)
-def enter_postproc(state: State, plan: State) -> State:
-    return plan

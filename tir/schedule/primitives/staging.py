@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import readers, writers
 from ...buffer import Buffer
@@ -12,18 +10,11 @@ from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
 from .cache import plan_cache_read, plan_cache_write
-from .compute_at import plan_compute_at, plan_reverse_compute_at
+from .compute_at import compute_at, reverse_compute_at
 
 
-@dataclass(frozen=True)
-class StagePlan:
-    """The program after the step, and the name of the copying block."""
-
-    after: State
-    name: str
-
-
-def _check_stage(
+@primitive(group="memory")
+def stage(
     state: State,
     block: BlockRef,
     buffer: int | str | Buffer,
@@ -31,7 +22,7 @@ def _check_stage(
     storage_scope: str = "local",
     *,
     unsafe: bool = False,
-) -> StagePlan:
+) -> tuple[State, BlockRV]:
     """Make the blocks under ``loop`` work on a copy of the window of ``buffer`` that an iteration needs.
 
     ``buffer`` is the name of a buffer that ``block`` reads or writes, or the number of a region that it reads. A buffer
@@ -66,16 +57,16 @@ def _check_stage(
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
         cached, rv = plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe).result()
-        move = plan_compute_at
+        move = compute_at
     else:
         outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
         rule = "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there"
         require_none([] if unsafe else outside, rule, loop, window.name)
         cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
-        move = plan_reverse_compute_at
+        move = reverse_compute_at
     place, target = cached.index.blocks[rv.name], cached.index.loops[loop.var]
     if target not in place.loops():
-        return StagePlan(move(cached, place, target, unsafe=unsafe).after, rv.name)
+        return move(cached, place, target, unsafe=unsafe), rv
     around = [outer for outer in place.loops() if outer.var in state.index.loops]
     require(
         around[-1] is target,
@@ -86,7 +77,7 @@ def _check_stage(
         loop.node,
         nodes=[around[-1].node],
     )
-    return StagePlan(cached, rv.name)
+    return cached, rv
 
 
 def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
@@ -100,8 +91,3 @@ def _pick(block: BlockRef, which: int | str | Buffer) -> tuple[Buffer, str]:
     require(which in names,
             "block {0} neither reads nor writes a buffer `{1}`", block, which, nodes=[block.node], legal=list(names))  # fmt: skip
     return pick_buffer(block, "reads", which), "reads"
-
-
-@primitive(check=_check_stage, group="memory")
-def stage(state: State, plan: StagePlan) -> tuple[State, BlockRV]:
-    return plan.after, plan.after.block_rv(plan.name)

@@ -24,22 +24,15 @@ from .reorder import plan_reorder, reorder
 # ---------------------------------------------------------------- tile
 
 
-@dataclass(frozen=True)
-class TilePlan:
-    """The program after the step, and the variables of the loops it made, outermost first."""
-
-    after: State
-    loops: tuple[Var, ...]
-
-
-def _check_tile(
+@primitive(prepared_by=("fission", "unswitch", "skew"), group="tile")
+def tile(
     state: State,
     where: list[LoopRef] | BlockRef,
     factors: Sequence[int | Expr | None | Sequence[int | Expr | None]],
     *,
     tail: str = "guard",
     unsafe: bool = False,
-) -> TilePlan:
+) -> tuple[State, list[LoopRV]]:
     """Split several loops and move their outer parts outside all inner ones: ``split`` and ``reorder`` in one step.
 
     ``where`` is a list of loops of one nest, or a block: then its innermost loops, as many as there are factors.
@@ -74,7 +67,7 @@ def _check_tile(
         rows.append([part.var for part in parts])
     order = [row[level] for level in range(depth + 1) for row in rows]
     state = reorder(state, plan_reorder(state, *(state.index.loops[v] for v in order), unsafe=unsafe))
-    return TilePlan(state, tuple(order))
+    return state, [state.loop_rv(v) for v in order]
 
 
 def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
@@ -89,11 +82,6 @@ def _loops_to_tile(where: Any, count: int) -> list[LoopRef]:
     blocks = [ref for ref in loops if isinstance(ref, BlockRef)]
     require_none(blocks, "{0} is a block; give a list of loops, or one block alone")
     return loops
-
-
-@primitive(check=_check_tile, prepared_by=("fission", "unswitch", "skew"), group="tile")
-def tile(state: State, plan: TilePlan) -> tuple[State, list[LoopRV]]:
-    return plan.after, [plan.after.loop_rv(v) for v in plan.loops]
 
 
 # ---------------------------------------------------------------- skew
