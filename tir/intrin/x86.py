@@ -57,10 +57,11 @@ def _instruction(
         with T.block("root"):
             T.reads(C[0:lanes], A[0:group], B[0:lanes, 0:group])
             T.writes(C[0:lanes])
+            flat = T.decl_buffer((lanes * group,), right, data=B.data, elem_offset=B.elem_offset)
             C[T.ramp(0, 1, lanes)] = product(
                 C[T.ramp(0, 1, lanes)],
                 T.reinterpret("int32", A[T.ramp(0, 1, group)]),
-                B.vload([0, 0], dtype=f"{right}x{lanes * group}"),
+                flat[T.ramp(0, 1, lanes * group)],
             )
 
     return _dot(lanes, group, left, right, out), impl
@@ -175,7 +176,8 @@ def _interleave(lanes: int, group: int, dtype: str):
         with T.block("root"):
             T.reads(In[0:group, 0:lanes])
             T.writes(Out[0:lanes, 0:group])
-            Out.vstore([0, 0], T.Shuffle([In.vload([k, 0], kind) for k in range(group)], order))
+            flat = T.decl_buffer((lanes * group,), dtype, data=Out.data, elem_offset=Out.elem_offset)
+            flat[T.ramp(0, 1, lanes * group)] = T.Shuffle([In.vload([k, 0], kind) for k in range(group)], order)
 
     return desc, impl
 
