@@ -72,15 +72,19 @@ def _power_of_two(m: Lanes, n: str) -> str:
     return m.from_bits(m.iop("shl", biased, m.int(23)))
 
 
-def exp(m: Lanes, x: str) -> str:
+ZERO_BELOW = -104.0  # exp of what is less is 0 in float32
+
+
+def exp(m: Lanes, x: str, least: float = ZERO_BELOW) -> str:
     """x = n ln 2 + r, |r| <= ln 2 / 2; e**r by polynomial; 2**n in two factors so that subnormal results are correct.
 
     AVX-512 multiplies by 2**n in one instruction, which is correct for subnormal and infinite results.
     Where the result is 0 (what a mask leaves out), nothing is made that is too small: processors take a hundred cycles for it.
+    Of x below ``least`` it is 0, whatever the power.
     """
     over = m.less("ogt", x, m.const(89.0))
     y = m.pick(over, m.const(89.0), x)
-    gone = m.less("olt", x, m.const(-104.0))
+    gone = m.less("olt", x, m.const(least))
     made = _exp_between(m, x, m.pick(gone, m.const(0.0), y))
     return m.pick(gone, m.const(0.0), made)
 

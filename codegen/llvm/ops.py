@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from tir.dtype import DType
-from tir.expr import Broadcast, BufferLoad, Call, Expr, IntImm, Ramp, StringImm, cast, constant
+from tir.equal import structural_equal
+from tir.expr import (
+    LT,
+    Broadcast,
+    BufferLoad,
+    Call,
+    Expr,
+    FloatImm,
+    IntImm,
+    Ramp,
+    Select,
+    StringImm,
+    cast,
+    constant,
+    is_const,
+)
 from tir.interp.host import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
@@ -19,7 +35,7 @@ from .elementary import ELEMENTARY
 from .expr import masked, may_fault
 from .generator import RULES, Generator, expr_rule, op_rule
 from .instructions import is_intrinsic
-from .mathlib import F64, INLINE, INTRINSIC, LIBM, Lanes, libm
+from .mathlib import F64, INLINE, INTRINSIC, LIBM, ZERO_BELOW, Lanes, exp, libm
 from .memory import Access, from_memory, to_memory
 from .signature import slots_of
 from .text import C_SYMBOL, OWN, RUNTIME, own_name, symbol
@@ -83,6 +99,23 @@ def _math_rule(g: Generator, e: Call) -> str:
 
 for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
     RULES.ops[_name] = _math_rule
+
+
+@op_rule("exp")
+def _exp(g: Generator, e: Call) -> str:
+    """Of ``x < least ? -inf : x`` it is 0 below ``least``, which takes the place of the limit below which all is 0."""
+    chosen = e.args[0]
+    if e.dtype.element == F32 and isinstance(chosen, Select) and isinstance(chosen.condition, LT):
+        x, least, other = chosen.false_value, _of_all(chosen.condition.b), _of_all(chosen.true_value)
+        is_limit = isinstance(least, FloatImm) and least.value >= ZERO_BELOW and is_const(other, -math.inf)
+        if is_limit and structural_equal(chosen.condition.a, x):
+            return exp(Lanes(g.out, e.dtype.lanes), g.plain(x), least.value)
+    return _math_rule(g, e)
+
+
+def _of_all(e: Expr) -> Expr:
+    """What all lanes of ``e`` are, where it says that they are the same."""
+    return e.value if isinstance(e, Broadcast) else e
 
 
 @op_rule("nextafter")

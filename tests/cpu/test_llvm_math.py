@@ -12,7 +12,7 @@ from codegen.build import compile_lowered
 from codegen.llvm.expr import HARMLESS
 from tir.buffer import decl_buffer
 from tir.dtype import DType
-from tir.expr import Broadcast, BufferLoad, Call, Cast, IntImm, Ramp, Var
+from tir.expr import Broadcast, BufferLoad, Call, Cast, FloatImm, IntImm, Ramp, Select, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.op import OPS
@@ -90,6 +90,26 @@ def test_float32_functions_at_the_edges(lanes):
             y = np.zeros_like(x)
             unary(lambda v, name=name: Call(name, (v,), v.dtype), 16, "float32", "float32", lanes)(x, y)
             np.testing.assert_allclose(y, want(x.astype(np.float64)).astype(np.float32), rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("least", [math.nan, -math.inf, -200.0, -87.0, 0.0, 3.0, math.inf])
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_exp_of_what_is_no_number_below_a_limit(lanes, least):
+    data = np.array(
+        [-math.inf, -300, -150, -103, -88, -87, -86, -1e-3, 0, 1, 3, 4, 88, 90, math.inf, math.nan], "float32"
+    )
+
+    def chosen(x):
+        limit, nothing = (FloatImm(value, "float32") for value in (least, -math.inf))
+        if lanes > 1:
+            limit, nothing = Broadcast(limit, lanes), Broadcast(nothing, lanes)
+        return Call("exp", (Select(x < limit, nothing, x),), dtype=x.dtype)
+
+    got = np.zeros(16, "float32")
+    unary(chosen, 16, "float32", "float32", lanes)(data, got)
+    with np.errstate(all="ignore"):
+        want = np.exp(np.where(data < least, -np.inf, data.astype("float64"))).astype("float32")
+    np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("lanes", [1, 8, 16])
