@@ -25,6 +25,7 @@ from ..shapes import broadcast, read_index
 from ._operator import arg, case, nn_operator
 from .checks import require_extent, require_float, require_shape, require_tensor
 from .matrix_products import dense
+from .softmaxes import weight_of
 
 
 def _attention_reference(
@@ -111,7 +112,7 @@ def scaled_dot_product_attention(
     def power(*i: Any) -> Expr:
         most = largest(*i[:-1])
         nothing = te.const(-math.inf, inner)
-        return te.exp(masked(*i) - te.if_then_else(most == nothing, te.const(0, inner), most))
+        return weight_of(masked(*i) - te.if_then_else(most == nothing, te.const(0, inner), most))
 
     powers = te.compute(shape, power, name="attention_exp")
     s = te.reduce_axis((0, k.shape[-2]), "s")
