@@ -22,12 +22,9 @@ from .shapes import axis_of
 SECTION = "elementwise"
 
 
-def _converted(x: Any, dtype: str) -> Any:
-    return x.astype(dtype) if dtype in np.sctypeDict or dtype == "bool" else x
-
-
 @operator(
-    shapes="(…) -> (…)", section=SECTION, reference=_converted, aliases=("cast",),
+    shapes="(…) -> (…)", section=SECTION,
+    reference=lambda x, dtype: x.astype(dtype) if dtype in np.sctypeDict or dtype == "bool" else x, aliases=("cast",),
     cases=[
         case(arg((2, 3), "float32"), "int8"), case(arg((14,), "float64", "special"), "float32"),
         case(arg((14,), "float32", "special"), "float16"), case(arg((14,), "float32", "special"), "bfloat16"),
@@ -99,12 +96,9 @@ def reinterpret(x: te.Tensor, dtype: Any) -> te.Tensor:
 # ---------------------------------------------------------------- selections
 
 
-def _clipped(x: Any, min: Any = None, max: Any = None) -> Any:
-    return x if min is None and max is None else np.clip(x, min, max)
-
-
 @operator(
-    shapes="(…*), (…*), (…*) -> (…*)", section=SECTION, reference=_clipped,
+    shapes="(…*), (…*), (…*) -> (…*)", section=SECTION,
+    reference=lambda x, min=None, max=None: x if min is None and max is None else np.clip(x, min, max),
     cases=[
         case(arg((17,), "float32", "special"), -1, 2.5), case(arg((2, 3), "int8"), -2, 3),
         case(arg(("n", 3), "float64"), arg((3,), "float64", "small"), None), case(arg((4,), "float16"), max=0),

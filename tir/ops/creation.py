@@ -118,12 +118,9 @@ def _count(first: Any, last: Any, step: Any) -> Expr:
     return simplify(max_((length + (abs(step) - 1)) // abs(step), 0))
 
 
-def _numpy_linspace(start: Any, stop: Any, num: int = 50, dtype: Any = "float32", endpoint: bool = True) -> Any:
-    return np.linspace(start, stop, num, endpoint)
-
-
 @operator(
-    shapes="-> (_)", section="creation", reference=_numpy_linspace,
+    shapes="-> (_)", section="creation",
+    reference=lambda start, stop, num=50, dtype="float32", endpoint=True: np.linspace(start, stop, num, endpoint),
     cases=[
         case(0, 1, 5), case(-1.0, 2.0, 4, endpoint=False), case(3, 4, 1), case(3, 4, 0), case(10, -10, 7, "float64"),
     ],
@@ -181,12 +178,9 @@ def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, 
     return compute((count,), element, name="hamming_window")
 
 
-def _numpy_eye(n: int, m: Any = None, k: int = 0, dtype: Any = "float32") -> Any:
-    return np.eye(n, m, k)
-
-
 @operator(
-    gives=(3, 3), shapes="-> (_, _)", section="creation", reference=_numpy_eye,
+    gives=(3, 3), shapes="-> (_, _)", section="creation",
+    reference=lambda n, m=None, k=0, dtype="float32": np.eye(n, m, k),
     cases=[case(3), case(2, 4, 1), case(3, 2, -1, "int8"), case(0, 3), case(2, 2, 5, dtype="bool")],
 )  # fmt: skip
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float32") -> Tensor:

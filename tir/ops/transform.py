@@ -232,12 +232,9 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     return [broadcast_to(x, target) for x in arrays]
 
 
-def _numpy_expand_like(x: Any, shape_like: Any, axis: Any) -> Any:
-    return np.broadcast_to(np.expand_dims(x, axis), shape_like.shape)
-
-
 @operator(
-    shapes="(…x), (…l) -> (…l)", section="transform", reference=_numpy_expand_like,
+    shapes="(…x), (…l) -> (…l)", section="transform",
+    reference=lambda x, shape_like, axis: np.broadcast_to(np.expand_dims(x, axis), shape_like.shape),
     cases=[
         case(arg((3,)), arg((2, 3, 4)), (0, 2)), case(arg((2, 3), "int32"), arg((2, 3, 4)), -1),
         case(arg(()), arg((2,)), 0),

@@ -130,12 +130,9 @@ def batch_matmul(
     return made if oshape is None else require_shape(made, oshape, "the result of batch_matmul")
 
 
-def _bias_add_reference(x: np.ndarray, bias: np.ndarray, axis: int = 1) -> np.ndarray:
-    return np.moveaxis(np.moveaxis(x, axis, -1) + bias, -1, axis)
-
-
 @nn_operator(
-    shapes="(…, c@axis, …), (c) -> (…, c@axis, …)", reference=_bias_add_reference,
+    shapes="(…, c@axis, …), (c) -> (…, c@axis, …)",
+    reference=lambda x, bias, axis=1: np.moveaxis(np.moveaxis(x, axis, -1) + bias, -1, axis),
     cases=(
         case(arg((2, 3, 4), "float32"), arg((3,), "float32")),
         case(arg((2, 3, 4), "float64"), arg((4,), "float64"), axis=-1), case(arg((2, 3), "int32"), arg((3,), "int32")),
