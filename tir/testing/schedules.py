@@ -47,6 +47,10 @@ class Attempt:
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
+def _given(*args: Any, **kwargs: Any) -> Arguments:
+    return args, kwargs
+
+
 class _Scene:
     """The available loops and blocks."""
 
@@ -92,10 +96,6 @@ def _adjacent(s: _Scene, most: int = 3) -> list[Any]:
     return loops[first : first + s.choice.number(2, most)]
 
 
-def _fuse(s: _Scene) -> Arguments:
-    return tuple(_adjacent(s)), {}
-
-
 def _reorder(s: _Scene) -> Arguments:
     loops = s.nest()
     if len(loops) < 2:
@@ -107,52 +107,24 @@ def _reorder(s: _Scene) -> Arguments:
 
 
 def _one_loop(s: _Scene) -> Arguments:
-    return (s.loop(),), {}
-
-
-def _bind(s: _Scene) -> Arguments:
-    return (s.loop(), s.choice.pick(("blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"))), {}
-
-
-def _unit(s: _Scene) -> Arguments:
-    return (s.choice.pick((s.block, s.loop))(),), {}
-
-
-def _merge(s: _Scene) -> Arguments:
-    return (s.loop(), s.loop()), {}
-
-
-def _partition(s: _Scene) -> Arguments:
-    return (s.loop(), [s.choice.number(1, 4), None]), {}
-
-
-def _annotate(s: _Scene) -> Arguments:
-    return (s.loop(), "pragma_note", s.choice.number(0, 3)), {}
+    return _given(s.loop())
 
 
 def _one_block(s: _Scene) -> Arguments:
-    return (s.block(),), {}
+    return _given(s.block())
 
 
 def _producer_and_consumer(s: _Scene) -> Arguments:
     first = s.block()
-    return (first, s.choice.pick([*s.sch.get_consumers(first), s.block()])), {}
+    return _given(first, s.choice.pick([*s.sch.get_consumers(first), s.block()]))
 
 
 def _block_and_loop(s: _Scene) -> Arguments:
-    return (s.block(), s.loop()), {}
+    return _given(s.block(), s.loop())
 
 
 def _cache(s: _Scene) -> Arguments:
-    return (s.block(), s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
-
-
-def _shifted(s: _Scene) -> Arguments:
-    return (s.block(), s.choice.number(0, 1)), {}
-
-
-def _rfactor(s: _Scene) -> Arguments:
-    return (s.loop(), s.choice.number(0, 1)), {}
+    return _given(s.block(), s.choice.number(0, 1), s.choice.pick(("global", "local")))
 
 
 def _moved(s: _Scene) -> Arguments:
@@ -170,15 +142,7 @@ def _tile(s: _Scene) -> Arguments:
 
 def _skew(s: _Scene) -> Arguments:
     outer, inner = _adjacent(s, 2)[:2]
-    return (outer, inner, s.choice.pick((1, 2, -1))), {}
-
-
-def _split_cut(s: _Scene) -> Arguments:
-    return (s.loop(), [None, s.choice.number(1, 4)]), {"tail": s.choice.pick(("cut", "exact"))}
-
-
-def _blockize(s: _Scene) -> Arguments:
-    return (s.loop(),), {"preserve_unit_iters": s.choice.pick((True, False))}
+    return _given(outer, inner, s.choice.pick((1, 2, -1)))
 
 
 def _ndim(s: _Scene, block: Any) -> tuple[Any, int]:
@@ -226,33 +190,25 @@ def _swizzled_layout(s: _Scene) -> Arguments:
         raise ScheduleError("a parameter, or without axes")
     size, divisor = s.choice.pick((2, 4, 8)), s.choice.pick((1, 2))
     if ndim == 1:
-        return (block, buffer, lambda j: (j ^ (j // size % size),)), {}
+        return _given(block, buffer, lambda j: (j ^ (j // size % size),))
     scale = s.choice.pick((1, 1, 2))
-    return (block, buffer, lambda *at: (*at[:-1], at[-1] ^ (at[-2] // divisor % size * scale))), {}
+    return _given(block, buffer, lambda *at: (*at[:-1], at[-1] ^ (at[-2] // divisor % size * scale)))
 
 
 def _transform_block_layout(s: _Scene) -> Arguments:
     block = s.block()
-    return (block, _index_map(s, len(s.sch.get(block).iter_vars))), {}
+    return _given(block, _index_map(s, len(s.sch.get(block).iter_vars)))
 
 
 def _reorder_iters(s: _Scene) -> Arguments:
     block = s.block()
     order = list(range(len(s.sch.get(block).iter_vars)))
-    return (block, order[::-1]), {}
+    return _given(block, order[::-1])
 
 
 def _reindex(s: _Scene) -> Arguments:
     block = s.block()
-    return (block, (s.choice.pick(("read", "write")), 0)), {}
-
-
-def _stage(s: _Scene) -> Arguments:
-    return (s.block(), s.choice.number(0, 1), s.loop()), {}
-
-
-def _set_scope(s: _Scene) -> Arguments:
-    return (s.block(), 0, s.choice.pick(("local", "global"))), {}
+    return _given(block, (s.choice.pick(("read", "write")), 0))
 
 
 WIDER_TYPES = {"int32": "int64", "float32": "float64"}
@@ -268,12 +224,12 @@ def _stored_wider(s: _Scene) -> Arguments:
     dtype = WIDER_TYPES.get(str(writes[number].buffer.dtype))
     if dtype is None:
         raise ScheduleError("no type is known that holds the same values")
-    return (block, number, dtype), {}
+    return _given(block, number, dtype)
 
 
 def _pad_einsum(s: _Scene) -> Arguments:
     block = s.block()
-    return (block, [s.choice.number(1, 4) for _ in s.sch.get(block).iter_vars]), {}
+    return _given(block, [s.choice.number(1, 4) for _ in s.sch.get(block).iter_vars])
 
 
 def _block_at(s: _Scene) -> tuple[Any, Any]:
@@ -286,7 +242,7 @@ def _block_at(s: _Scene) -> tuple[Any, Any]:
 
 
 def _at(s: _Scene) -> Arguments:
-    return (*_block_at(s), s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
+    return _given(*_block_at(s), s.choice.number(0, 1), s.choice.pick(("global", "local")))
 
 
 def _rolling_buffer(s: _Scene) -> Arguments:
@@ -297,11 +253,7 @@ def _rolling_buffer(s: _Scene) -> Arguments:
         for n in names
         if any(len(s.sch.get_child_blocks(loop)) > 1 for loop in s.sch.get_loops(s.sch.get_block(n))[:1])
     ]
-    return (s.sch.get_block(s.choice.pick(shared or names)), 0), {}
-
-
-def _cache_index(s: _Scene) -> Arguments:
-    return (s.block(), "global", s.choice.number(0, 2)), {}
+    return _given(s.sch.get_block(s.choice.pick(shared or names)), 0)
 
 
 def _unannotate(s: _Scene) -> Arguments:
@@ -310,35 +262,31 @@ def _unannotate(s: _Scene) -> Arguments:
         raise ScheduleError("no loop has an annotation")
     loop = s.choice.pick(noted)
     own = [rv for b in s.blocks for rv in s.sch.get_loops(s.sch.get_block(b.name)) if s.sch.get(rv) is loop]
-    return (own[0] if own else loop.loop_var.name, s.choice.pick(sorted(loop.annotations))), {}
+    return _given(own[0] if own else loop.loop_var.name, s.choice.pick(sorted(loop.annotations)))
 
 
 def _inplace(s: _Scene) -> Arguments:
     """A block that updates what it reads, if there is one."""
     updates = [b.name for b in s.blocks if {r.buffer for r in b.reads} & {r.buffer for r in b.writes}]
     block = s.sch.get_block(s.choice.pick(updates or [b.name for b in s.blocks]))
-    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local"))), {}
+    return _given(block, s.choice.number(0, 1), s.choice.pick(("global", "local")))
 
 
 def _reindex_cache(s: _Scene) -> Arguments:
     block = s.block()
     change = _index_map(s, len(s.sch.get(block).iter_vars))
-    return (block, s.choice.number(0, 1), s.choice.pick(("global", "local")), change), {}
+    return _given(block, s.choice.number(0, 1), s.choice.pick(("global", "local")), change)
 
 
 def _axis_separator(s: _Scene) -> Arguments:
     block = s.block()
     buffer, ndim = _ndim(s, block)
-    return (block, buffer, [1] if ndim > 1 else []), {}
-
-
-def _storage_align(s: _Scene) -> Arguments:
-    return (s.block(), 0, s.choice.number(0, 1), s.choice.pick((4, 8)), s.choice.number(0, 1)), {}
+    return _given(block, buffer, [1] if ndim > 1 else [])
 
 
 def _tile_sizes(s: _Scene) -> Arguments:
     """Tile sizes sampled by the schedule, as a search does, and recorded in its trace."""
-    return (s.loop(), s.choice.number(1, 3)), {}
+    return _given(s.loop(), s.choice.number(1, 3))
 
 
 def _touched(s: _Scene) -> Arguments:
@@ -355,26 +303,22 @@ def _touched(s: _Scene) -> Arguments:
     def everything(*at: Any) -> list[Any]:
         return bounds
 
-    return (block, number, side, IndexMap.from_func(everything, ndim=ndim)), {}
+    return _given(block, number, side, IndexMap.from_func(everything, ndim=ndim))
 
 
 def _split_sampled(s: _Scene) -> Arguments:
     """Split by factors that the schedule samples, as a search does."""
     loop = s.loop()
-    return (loop, s.sch.sample_perfect_tile(loop, s.choice.number(2, 3), 4)), {}
+    return _given(loop, s.sch.sample_perfect_tile(loop, s.choice.number(2, 3), 4))
 
 
 def _unroll_sampled(s: _Scene) -> Arguments:
-    return (s.loop(), "pragma_auto_unroll_max_step", s.sch.sample_categorical([0, 4, 16], [0.5, 0.25, 0.25])), {}
+    return _given(s.loop(), "pragma_auto_unroll_max_step", s.sch.sample_categorical([0, 4, 16], [0.5, 0.25, 0.25]))
 
 
 def _location_sampled(s: _Scene) -> Arguments:
     block = s.block()
-    return (block, s.sch.sample_compute_location(block)), {}
-
-
-def _categorical(s: _Scene) -> Arguments:
-    return ([1, 2, 4], [0.5, 0.25, 0.25]), {}
+    return _given(block, s.sch.sample_compute_location(block))
 
 
 def _privatize(s: _Scene) -> Arguments:
@@ -386,64 +330,64 @@ def _privatize(s: _Scene) -> Arguments:
     loops = list(s.sch.get_loops(block))
     if not touched or not loops:
         raise ScheduleError("the block touches no buffer of the function's own in a loop")
-    return (s.choice.pick(loops), s.choice.pick(touched)), {}
-
-
-def _prefetch(s: _Scene) -> Arguments:
-    return (*_block_at(s), s.choice.number(0, 1), s.choice.number(1, 3)), {}
+    return _given(s.choice.pick(loops), s.choice.pick(touched))
 
 
 def _work_on(s: _Scene) -> Arguments:
     names = list(s.sch.mod)
     if len(names) < 2:
         raise ScheduleError("the module has one function")
-    return (s.choice.pick(names),), {}
+    return _given(s.choice.pick(names))
 
 
 def _tensorize(s: _Scene) -> Arguments:
     """Tensorize by one of the fuzzer's intrinsics, at a block that may match it, if there is one."""
     innermost = [loop for b in s.blocks for loop in s.sch.get_loops(s.sch.get_block(b.name))[-1:]]
     fits = [loop for loop in innermost if constant(s.sch.get(loop).extent) == 4]
-    return (s.choice.pick(fits) if fits else s.loop(), s.choice.pick(intrinsics())), {}
+    return _given(s.choice.pick(fits) if fits else s.loop(), s.choice.pick(intrinsics()))
 
 
 LOOP_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "split": _split, "fuse": _fuse, "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop,
-    "unroll": _one_loop, "bind": _bind, "add_unit_loop": _unit, "merge": _merge, "loop_partition": _partition,
-    "annotate": _annotate,
+    "split": _split,
+    "fuse": lambda s: _given(*_adjacent(s)),
+    "reorder": _reorder, "parallel": _one_loop, "vectorize": _one_loop, "unroll": _one_loop,
+    "bind": lambda s: _given(s.loop(), s.choice.pick(("blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"))),
+    "add_unit_loop": lambda s: _given(s.choice.pick((s.block, s.loop))()),
+    "merge": lambda s: _given(s.loop(), s.loop()),
+    "loop_partition": lambda s: _given(s.loop(), [s.choice.number(1, 4), None]),
+    "annotate": lambda s: _given(s.loop(), "pragma_note", s.choice.number(0, 3)),
 }  # fmt: skip
 BLOCK_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "compute_at": _block_and_loop,
-    "reverse_compute_at": _block_and_loop,
-    "compute_inline": _one_block,
-    "reverse_compute_inline": _one_block,
-    "fuse_reduction_epilogue": _producer_and_consumer,
-    "cache_read": _cache,
-    "cache_write": _cache,
-    "decompose_reduction": _block_and_loop,
-    "rfactor": _rfactor,
-    "read_at": _at,
-    "write_at": _at,
-    "rolling_buffer": _rolling_buffer,
-    "cache_index": _cache_index,
-    "pad_einsum": _pad_einsum,
-    "sample_compute_location": _one_block,
-}
+    "compute_at": _block_and_loop, "reverse_compute_at": _block_and_loop, "compute_inline": _one_block,
+    "reverse_compute_inline": _one_block, "fuse_reduction_epilogue": _producer_and_consumer, "cache_read": _cache,
+    "cache_write": _cache, "decompose_reduction": _block_and_loop,
+    "rfactor": lambda s: _given(s.loop(), s.choice.number(0, 1)),
+    "read_at": _at, "write_at": _at, "rolling_buffer": _rolling_buffer,
+    "cache_index": lambda s: _given(s.block(), "global", s.choice.number(0, 2)),
+    "pad_einsum": _pad_einsum, "sample_compute_location": _one_block,
+}  # fmt: skip
 
 # The rest, drawn with "--all" as those without an entry are: each entry is a name (a method of Schedule, a dot, a variant) and how to draw its arguments.
 OTHER_PRIMITIVES: dict[str, Callable[[_Scene], Arguments]] = {
-    "split.tail": _split_cut, "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block,
-    "auto_inline": lambda s: ((), {}), "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop,
-    "hoist": _one_block, "select_iteration": _one_loop, "share_window": _one_loop, "factor_scan": _one_loop, "double_scan": _one_loop,
-    "blockize": _blockize, "transform_layout": _transform_layout, "transform_layout.swizzle": _swizzled_layout, "transform_block_layout": _transform_block_layout,
-    "reorder_block_iter_var": _reorder_iters, "reindex": _reindex, "stage": _stage,
-    "set_scope": _set_scope, "unsafe_set_dtype": _stored_wider, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
+    "split.tail": lambda s: _given(s.loop(), [None, s.choice.number(1, 4)], tail=s.choice.pick(("cut", "exact"))),
+    "compute_at.index": _moved, "reverse_compute_at.index": _moved, "compute_root": _one_block, "auto_inline": lambda s: _given(),
+    "tile": _tile, "skew": _skew, "fission": _one_loop, "unswitch": _one_loop, "hoist": _one_block, "select_iteration": _one_loop,
+    "share_window": _one_loop, "factor_scan": _one_loop, "double_scan": _one_loop,
+    "blockize": lambda s: _given(s.loop(), preserve_unit_iters=s.choice.pick((True, False))),
+    "transform_layout": _transform_layout, "transform_layout.swizzle": _swizzled_layout, "transform_block_layout": _transform_block_layout,
+    "reorder_block_iter_var": _reorder_iters, "reindex": _reindex,
+    "stage": lambda s: _given(s.block(), s.choice.number(0, 1), s.loop()),
+    "set_scope": lambda s: _given(s.block(), 0, s.choice.pick(("local", "global"))),
+    "unsafe_set_dtype": _stored_wider, "decompose_padding": _block_and_loop, "unannotate": _unannotate, "cache_inplace": _inplace,
     "reindex_cache_read": _reindex_cache, "reindex_cache_write": _reindex_cache, "set_axis_separator": _axis_separator,
-    "storage_align": _storage_align, "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes,
-    "annotate_buffer_access": _touched, "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled,
-    "compute_at.sampled": _location_sampled, "reverse_compute_at.sampled": _location_sampled,
-    "sample_categorical": _categorical, "enter_postproc": lambda s: ((), {}), "work_on": _work_on, "tensorize": _tensorize,
-    "privatize": _privatize, "prefetch": _prefetch, "shift_operand": _shifted,
+    "storage_align": lambda s: _given(s.block(), 0, s.choice.number(0, 1), s.choice.pick((4, 8)), s.choice.number(0, 1)),
+    "sample_perfect_tile": _tile_sizes, "sample_partitioned_tile": _tile_sizes, "annotate_buffer_access": _touched,
+    "split.sampled": _split_sampled, "annotate.sampled": _unroll_sampled, "compute_at.sampled": _location_sampled,
+    "reverse_compute_at.sampled": _location_sampled,
+    "sample_categorical": lambda s: _given([1, 2, 4], [0.5, 0.25, 0.25]), "enter_postproc": lambda s: _given(),
+    "work_on": _work_on, "tensorize": _tensorize, "privatize": _privatize,
+    "prefetch": lambda s: _given(*_block_at(s), s.choice.number(0, 1), s.choice.number(1, 3)),
+    "shift_operand": lambda s: _given(s.block(), s.choice.number(0, 1)),
 }  # fmt: skip
 ALL_PRIMITIVES = {**LOOP_PRIMITIVES, **BLOCK_PRIMITIVES, **OTHER_PRIMITIVES}
 
