@@ -223,11 +223,10 @@ def optimised(text: str, on: Machine) -> Iterator[tuple[Any, Any]]:
     marks = text[: len(NO_SUPERWORDS) + len(AS_IT_IS) + 1]
     level = 0 if AS_IT_IS in marks else 3
     with parsed(text) as module:
-        target_machine = on.target_machine(level)
+        # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
+        builder, target_machine = _pass_builder(on, level, superwords=NO_SUPERWORDS not in marks)
         module.triple = on.triple
         module.data_layout = str(target_machine.target_data)
-        # LLVM 22 vectorizes data-dependent loads into gathers and moves them above earlier stores to the same memory
-        builder = _pass_builder(on, level, superwords=NO_SUPERWORDS not in marks)
         manager = builder.getModulePassManager()
         try:
             manager.run(module, builder)
@@ -250,11 +249,11 @@ class _PassBuilders(threading.local):
 _PASS_BUILDERS = _PassBuilders()
 
 
-def _pass_builder(on: Machine, level: int, superwords: bool) -> Any:
-    """LLVM's pass builder for a machine, at a level of optimization. It keeps nothing of the modules that it optimises.
+def _pass_builder(on: Machine, level: int, superwords: bool) -> tuple[Any, Any]:
+    """LLVM's pass builder for a machine, at a level of optimization, and its target machine. They keep nothing of the modules that they compile.
 
     One serves several runs, since llvmlite does not free all of it, but not all of them: each run adds callbacks, which
-    every pass of the runs after it calls.
+    every pass of the runs after it calls. The target machine serves all: what it knows of a processor takes 2 ms to make.
     """
     key = (on.key(), level, superwords)
     builder, target_machine, runs = _PASS_BUILDERS.made.get(key, (None, None, 0))
@@ -268,7 +267,7 @@ def _pass_builder(on: Machine, level: int, superwords: bool) -> Any:
         target_machine = target_machine or on.target_machine(level)
         builder, runs = binding.create_pass_builder(target_machine, options), _RUNS
     _PASS_BUILDERS.made[key] = builder, target_machine, runs - 1
-    return builder
+    return builder, target_machine
 
 
 def _dispose(manager: Any) -> None:
