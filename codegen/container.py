@@ -17,6 +17,8 @@ from typing import Any
 
 from tir.errors import BuildError
 
+from .elf.archive import member
+
 FORMAT = 5  # of the description and of how code is called
 _MARK = b"\0tir.save\0\r\n\x1a\n\xff\0"  # a transfer as text, which changes line ends, changes it
 _TAIL = 8 + 32 + len(_MARK)  # of a file: the length of the description, the digest, the mark
@@ -98,7 +100,7 @@ def read(path: Path) -> File:
     if not path.is_file():
         raise BuildError(f"no file {str(path)!r} to load")
     try:
-        data = path.read_bytes()
+        data = member(path.read_bytes())
     except OSError as error:
         raise BuildError(f"cannot read {str(path)!r}: {error.strerror}") from error
     if len(data) < _TAIL or not data.endswith(_MARK):

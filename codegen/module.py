@@ -362,7 +362,7 @@ class LLVMModule(Module):
         DLPack describes them, and checks their types, shapes and strides.
         ``cmake``: also write a file here that defines a target of CMake, under the file's name.
         Each function is a C function under its ``global_symbol`` (docs/aot.md says how it is called);
-        :func:`load` reads a library or an object back. Raises ``BuildError`` for another suffix or when linking fails.
+        :func:`load` reads the file back. Raises ``BuildError`` for another suffix or when linking fails.
         """
         from . import aot
 
@@ -444,7 +444,7 @@ def load(path: str | Path) -> Module:
     """A module saved with ``mod.save``, whatever the file is called by now.
 
     The file is read once and loaded from memory, so a path that was loaded before gives what it holds now. A digest of
-    its contents is checked before anything of it is used, which finds damage and not malice: a ``.so`` or a ``.o`` is code,
+    its contents is checked before anything of it is used, which finds damage and not malice: a ``.so``, ``.o`` or ``.a`` is code,
     and loading or calling it runs that code; what a ``.zip`` holds runs on the GPU when it is called.
 
     Raises ``BuildError`` if the file was not written by ``mod.save`` or is damaged, ``RunError`` if it needs CPU features

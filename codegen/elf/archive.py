@@ -20,6 +20,18 @@ def archive(name: str, member: bytes) -> bytes:
     return _MAGIC + whole + _even(_part("/0" if names else f"{name}/", _owner(644), member), b"\n")
 
 
+def member(data: bytes) -> bytes:
+    """The object of an :func:`archive`, with what is behind it; other data as they are.
+
+    >>> member(b"no archive"), member(_MAGIC + _part("a.o/", _owner(644), b"held"))
+    (b'no archive', b'held')
+    """
+    held, start = data, len(_MAGIC)
+    while data.startswith(_MAGIC) and (size := data[start + 48 : start + 58].strip()).isdigit():
+        held, start = data[start + _HEAD : start + _HEAD + int(size)], start + _HEAD + int(size) + int(size) % 2
+    return held
+
+
 def _owner(mode: int) -> str:
     """A date of 0 and nobody, so that the same object gives the same archive."""
     return f"{0:<12}{0:<6}{0:<6}{mode:<8}"

@@ -149,7 +149,7 @@ def test_names_that_would_clash_are_refused(tmp_path):
         module.save(tmp_path / "m.o")
 
 
-@pytest.mark.parametrize("suffix", [".o", ".so"])
+@pytest.mark.parametrize("suffix", [".o", ".so", ".a"])
 def test_a_file_under_another_name_loads(tmp_path, suffix):
     tir.build(parse(FILL.format("main"))).save(tmp_path / f"some name{suffix}")
     (tmp_path / f"some name{suffix}").rename(tmp_path / f"other{suffix}")
