@@ -281,6 +281,31 @@ def f(A: T.Buffer((10,), "{dtype}"), B: T.Buffer((10,), "{dtype}"), O: T.Buffer(
         assert found == expected.tolist()
 
 
+MOST = "T.int32(2147483647)"
+# arithmetic of constants alone, and what it is: it wraps, and is no index arithmetic
+CONSTANTS = {
+    "a sum": (f"({MOST} + {MOST}) // 2", -1),
+    "a product": (f"({MOST} * 4) % 5", 1),
+    "a comparison": (f"T.Select({MOST} + {MOST} < 0, 1, 0)", 1),
+    "a magnitude": (f"(T.abs(-{MOST}) + T.abs(-{MOST})) // 2", -1),
+    "a complement": ("(~T.int32(1073741823) - T.int32(1342177280)) // -2", -939524096),
+    "a shift": ("(T.shift_left(1, 30) + T.shift_left(1, 30)) // 2", -1073741824),
+    "a choice": (f"(T.if_then_else(T.int32(1) > 0, {MOST}, 1) + {MOST}) // 2", -1),
+    "a quotient": ("(T.FloorDiv(-2147483648, -1) + -3) // 2", 1073741822),
+    "with a loop variable": (f"(i + ({MOST} + {MOST})) // 2", -1),
+    "a cast": ('T.Cast("int32", T.int64(4611686018427387903)) % 6', 5),
+    "a cast of a sum": ('T.Cast("int32", T.int64(4611686018427387903) + T.int64(1)) + 7', 7),
+    "a mask of all bits": ("T.Cast('int32', A[i] & -1) % 4", 3),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_wrap_around(name: str):
+    value, expected = CONSTANTS[name]
+    arrays = {"A": ints("int32", 7)}
+    assert results(elementwise(value, arrays, "int32"), arrays, "int32") == [[expected]] * 4
+
+
 @pytest.mark.parametrize(
     "value, said",
     [

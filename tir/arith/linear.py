@@ -21,8 +21,10 @@ from ..expr import (
     BufferLoad,
     Call,
     Cast,
+    Div,
     Expr,
     FloatImm,
+    FloorDiv,
     IntImm,
     Max,
     Min,
@@ -48,8 +50,9 @@ def is_index(dtype: DType) -> bool:
 def is_data(e: Expr, names: Collection[Var] = ()) -> bool:
     """Whether ``e`` is computed from data, so that its sums and products wrap around.
 
-    Data is what is loaded, called for, shifted to the left or converted from another kind of number, and the variables ``names``. All other
-    sums and products of int32 and int64, of loop variables, sizes and scalar parameters, do not overflow.
+    Data is what is loaded, called for, shifted to the left or converted from another kind of number, constants of which the
+    type does not hold the result, and the variables ``names``. All other sums and products of int32 and int64, of loop
+    variables, sizes and scalar parameters, do not overflow.
     """
     found = _DATA.get(e)
     if found is None:
@@ -66,29 +69,32 @@ def _is_data(e: Expr) -> bool:
         if type(item) is IntImm:
             continue
         known = _DATA.get(item)
-        if known is not None:
-            if known:
-                return True
-            continue
-        if isinstance(item, Var):
-            if not is_index(item.dtype.element):
-                return True
-        elif isinstance(item, BufferLoad):
+        more = _sources(item) if known is None else None if known else ()
+        if more is None:
             return True
-        elif isinstance(item, Cast):
-            source = item.value.dtype.element
-            if not (is_index(source) or source.is_bool):
-                return True
-            parts.append(item.value)
-        elif isinstance(item, Select):
-            parts += (item.true_value, item.false_value)
-        elif isinstance(item, Call):
-            if effect_of(item) != "pure" or item.op == "shift_left":
-                return True
-            parts += item.args[1:] if item.op == "if_then_else" else item.args
-        elif isinstance(item, Expr):
-            parts += item.children()
+        parts += more
     return False
+
+
+def _sources(e: Any) -> Sequence[Any] | None:
+    """The parts of ``e`` that make data of it where they are; None: it is data. An operation on constants is folded where it
+    is made, unless its type does not hold the result."""
+    if isinstance(e, Var):
+        return () if is_index(e.dtype.element) else None
+    if isinstance(e, BufferLoad):
+        return None
+    if isinstance(e, Cast):
+        source = e.value.dtype.element
+        return (e.value,) if (is_index(source) or source.is_bool) and type(e.value) is not IntImm else None
+    if isinstance(e, (Add, Sub, Mul, FloorDiv, Div)):
+        return None if type(e.a) is type(e.b) is IntImm else (e.a, e.b)
+    if isinstance(e, Select):
+        return e.true_value, e.false_value
+    if isinstance(e, Call):
+        if effect_of(e) != "pure" or e.op == "shift_left":
+            return None
+        return e.args[1:] if e.op == "if_then_else" else e.args
+    return e.children() if isinstance(e, Expr) else ()
 
 
 def key(e: Any) -> Hashable:

@@ -109,7 +109,7 @@ def _of_bits(ctx: Analyzer, e: Call) -> Fact:
     if value is None:
         return NOTHING
     if e.op == "bitwise_and" and value:
-        if value & (value + 1) == 0:
+        if value > 0 and value & (value + 1) == 0:
             return _of_division(ctx, FloorMod, e.args[0], value + 1)
         return value & -value, 0
     if e.op == "shift_right" and 0 <= value < e.dtype.bits:
