@@ -328,7 +328,8 @@ class Graph:
 
     def rewritten(self, visit: Callable[[Builder, Node, Mapping[str, Any]], Sequence[Value] | None]) -> Graph:
         """The graph of the nodes that ``visit(builder, node, arguments)`` makes: it returns the values in the place of the
-        node's outputs, or None to keep the node. Nodes and constants that no output needs are left out.
+        node's outputs, or None to keep the node. Nodes and constants that no output needs are left out; where none is and all are kept, it is
+        this graph.
         """
         made = Builder()
         made.limits.update(self.limits)
@@ -338,9 +339,11 @@ class Graph:
             arguments = {k: mapped(a, new.__getitem__) for k, a in node.arguments.items()}
             given = visit(made, node, arguments)
             if given is None:
-                given = made.add(node.operator, arguments, [v.name for v in node.outputs], node.name)
+                given = made.keep(node, arguments)
             new.update(zip(node.outputs, given))
-        return made.graph({name: new[value] for name, value in self.outputs.items()})
+        graph = made.graph({name: new[value] for name, value in self.outputs.items()})
+        is_same = graph.nodes == self.nodes and graph.constants.keys() == self.constants.keys()
+        return self if is_same and graph.limits == self.limits else graph
 
 
 def _define(value: Value, defined: dict[str, Value], where: str | Node) -> None:
@@ -359,6 +362,7 @@ def _require_defined(value: Value, defined: Mapping[str, Value], where: str | No
         raise ModelError(f"{_place(where)} reads {value}, which is not defined before it{known}")
 
 
+@lru_cache(maxsize=4096)
 def _check_results(node: Node) -> None:
     try:
         made = results(node.operator, node.arguments)
@@ -450,6 +454,16 @@ class Builder:
         outputs = tuple(Value(self._named(n), *each) for n, each in zip(wanted, made))
         held = {k: mapped(a, lambda v: v) for k, a in arguments.items()}
         self._nodes.append(Node(operator, held, outputs, name))
+        return outputs
+
+    def keep(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Value, ...]:
+        """A node of a graph with other ``arguments`` in the same order, as :meth:`add` makes it; itself where these and its outputs are its own."""
+        given = tuple(values_in(arguments.values()))
+        if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(given, node.inputs)):
+            return self.add(node.operator, arguments, [v.name for v in node.outputs], node.name)
+        outputs = tuple(Value(self._named(v.name), v.shape, v.dtype) for v in node.outputs)
+        is_same = given == node.inputs and outputs == node.outputs
+        self._nodes.append(node if is_same else Node(node.operator, arguments, outputs, node.name))
         return outputs
 
     def sources(self, value: Value) -> list[Value]:

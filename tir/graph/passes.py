@@ -258,6 +258,8 @@ def optimized(graph: Graph, passes: Sequence[Callable[[Graph], Graph]] | None = 
         if kind not in getattr(each, "targets", (kind,)):
             continue
         made = each(graph)
+        if made is graph:
+            continue
         try:
             made.verify()
         except ModelError as error:
