@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tir.workers import ending
 
@@ -47,6 +48,18 @@ def pytest_collection_finish(session):
     gc.set_threshold(10_000, 20, 20)
 
 
+def pytest_runtest_protocol(item, nextitem):
+    """A worker tells of a test once: of a setup and a teardown that pass it says nothing, unless they took long or printed. Each
+    word costs both processes more than many a test."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.sections or report.duration > SHORT:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+
+
+SHORT = 0.005  # seconds: pytest lists no shorter ones
 _RUNNERS = ("/_pytest/", "/pluggy/", "/xdist/", "/execnet/")  # in the paths of frames that say nothing
 
 
