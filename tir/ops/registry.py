@@ -226,15 +226,16 @@ def attributes(namespace: str = "") -> tuple[Callable[[str], Any], Callable[[], 
     def get(name: str) -> Any:
         if name == "__all__":
             return names()
-        if not name.startswith("_"):
-            full = prefix + name
-            if full not in _NAMES and full not in _namespaces():
-                extension.load(extension.OPERATORS)
-            if full in _NAMES:
-                return _NAMES[full].function
-            if full in _namespaces():
-                return Namespace(full)
-        raise AttributeError(f"there is no operator {prefix}{name}{_unknown(prefix + name)}")
+        full = prefix + name
+        if name.startswith("_"):  # what tools look for in modules, and nobody mistyped
+            raise AttributeError(f"there is no operator {full}")
+        if full not in _NAMES and full not in _namespaces():
+            extension.load(extension.OPERATORS)
+        if full in _NAMES:
+            return _NAMES[full].function
+        if full in _namespaces():
+            return Namespace(full)
+        raise AttributeError(f"there is no operator {full}{_unknown(full)}")
 
     return get, names
 

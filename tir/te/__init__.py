@@ -50,7 +50,8 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)
         return value
-    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{did_you_mean(name, __all__)}")
+    near = "" if name.startswith("_") else did_you_mean(name, __all__)
+    raise AttributeError(f"module 'tir.te' has no attribute {name!r}{near}")
 
 
 def __dir__() -> list[str]:
