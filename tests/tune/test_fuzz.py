@@ -15,8 +15,9 @@ def test_candidates_of_random_programs_are_right(capsys):
 
 def test_candidates_for_a_gpu_are_right_on_the_simulator():
     report = Report()
-    run_example(15, report, SIMULATED, trials=1)
-    assert report.candidates["default"] >= 1
+    for seed in (13, 22):  # a product in tiles, and a program that is inlined and mapped to threads
+        run_example(seed, report, SIMULATED, trials=1)
+    assert report.candidates["default"] >= 2 and all(report.rules[of] for of in ("block_tiles", "inline", "threads"))
 
 
 def test_a_wrong_result_is_a_failure_with_its_program(monkeypatch, capsys):

@@ -40,11 +40,21 @@ def traces(count):
         trace = sch.trace.as_json()
         if trace not in found:
             found.append(trace)
-    return found[:count]
+        if len(found) == count:
+            break
+    return found
 
 
 TRACES = traces(6)
 NAMED = canonical(parse(PROGRAM))
+CHILD = f"""
+import json, time
+from tir.canonical import canonical
+from tir.script import parse
+from tir.tune.records import Records
+from tir.tune.runner import Measurement
+NAMED, TRACES = canonical(parse({PROGRAM!r})), json.loads({json.dumps(TRACES)!r})
+"""
 
 
 def ok(seconds):
@@ -87,12 +97,10 @@ def test_a_claimed_trial_is_not_given_twice():
 
 def test_a_claim_of_a_dead_process_is_void(tmp_path):
     path = tmp_path / "tune.db"
-    code = f"""
-import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_records import *
+    code = f"""{CHILD}
 assert Records({str(path)!r}).claim(NAMED, "here", TRACES[0]) is not None
 print("claimed", flush=True)
-import time; time.sleep(60)
+time.sleep(60)
 """
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "claimed\n"
@@ -114,15 +122,13 @@ def test_an_old_claim_is_void(monkeypatch):
 
 def test_four_processes_measure_nothing_twice(tmp_path):
     path = tmp_path / "tune.db"
-    code = f"""
-import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
-from test_records import *
+    code = f"""{CHILD}
 made = Records({str(path)!r})
 for n, trace in enumerate(TRACES):
     trial = made.claim(NAMED, "here", trace)
     if trial is not None:
         print(n, flush=True)
-        made.finish(trial, ok(1.0 + n))
+        made.finish(trial, Measurement(0, "ok", 1.0 + n, (1.0 + n, 2.0 + 2 * n), "", 0.1, 1.5))
 """
     four = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
     said = [child.communicate(timeout=120)[0].split() for child in four]
