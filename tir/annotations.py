@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from .expr import IntImm
+from .expr import IntImm, is_const
 from .names import resembling
-from .stmt import Block
+from .stmt import Block, BlockRealize, For, SeqStmt, Stmt
 
 PRIVATE = "private"
 EXPLICIT = {"reads": "explicit_read_region", "writes": "explicit_write_region"}
@@ -96,3 +96,11 @@ def misspelled(key: str) -> list[str]:
     """
     name = key.rpartition(".")[2]
     return [] if name in KNOWN else resembling(name.lower(), KNOWN, likeness=_MISSPELLED)
+
+
+def statements_of_pipeline(loop: For) -> list[Stmt]:
+    """The statements that the stages of a pipelined loop refer to: those of its body, or of the block around them."""
+    body: Any = loop.body
+    while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
+        body = body.block.body
+    return list(body.stmts) if isinstance(body, SeqStmt) else [body]

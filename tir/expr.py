@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -345,6 +345,19 @@ def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
     -3
     """
     return arithmetic(Div, a, b)
+
+
+def digits_of(number: Any, sizes: Sequence[Any]) -> list[Any]:
+    """The digits of ``number`` in mixed radix, highest first: each is below its size but the highest, which has the rest.
+
+    >>> digits_of(17, (2, 3, 4))
+    [1, 1, 1]
+    """
+    found: list[Any] = []
+    for size in reversed(sizes[1:]):
+        found.append(number % size)
+        number = number // size
+    return [number, *reversed(found)] if len(sizes) else []
 
 
 def truncmod(a: ExprLike, b: ExprLike) -> Expr:

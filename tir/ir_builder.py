@@ -11,7 +11,19 @@ from typing import Any
 
 from .buffer import Buffer, IterVar, decl_buffer, index_expr
 from .dtype import HANDLE, VOID, DType
-from .expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, floordiv, floormod
+from .expr import (
+    TRUE,
+    BufferLoad,
+    Call,
+    Expr,
+    IntImm,
+    StringImm,
+    Var,
+    as_bool,
+    as_expr,
+    cast,
+    digits_of,
+)
 from .node import Node
 from .op import call
 from .stmt import (
@@ -68,7 +80,7 @@ class BufferVar:
                     f"`{self.buffer.name}` has the strides {self.buffer.strides}: one index of its {len(shape)} dimensions "
                     f"would not say which element is meant; write {self.buffer.name}[{wanted}], without strides"
                 )
-            return _unflattened(places[0], shape)
+            return tuple(digits_of(places[0], shape))
         if len(places) != len(shape):
             raise TypeError(f"`{self.buffer.name}` has {len(shape)} dimensions, but is indexed with {len(places)}")
         return places
@@ -81,14 +93,6 @@ class BufferVar:
     def __setitem__(self, indices: Any, value: Any) -> None:
         stored = cast(self.buffer.dtype, as_expr(value, None if isinstance(value, Node) else self.buffer.dtype))
         self._builder.emit(BufferStore(self.buffer, stored, self._place(indices)))
-
-
-def _unflattened(index: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    places: list[Expr] = []
-    for size in reversed(shape[1:]):
-        places.append(floormod(index, size))
-        index = floordiv(index, size)
-    return (index, *reversed(places)) if shape else ()
 
 
 def effect(e: Expr) -> Evaluate:

@@ -22,6 +22,13 @@ def unique_name(name: str, taken: Container[str]) -> str:
     return f"{name}_{number}"
 
 
+def claimed(name: str, taken: set[str]) -> str:
+    """A :func:`unique_name`, which is ``taken`` from then on."""
+    made = unique_name(name, taken)
+    taken.add(made)
+    return made
+
+
 def identifier(name: str) -> str:
     """``name`` as a name of the dialect: ``pad.temp`` becomes ``pad_temp``."""
     made = re.sub(r"\W", "_", name)

@@ -13,7 +13,7 @@ from tir.arith.bounds import wraps
 from tir.arith.linear import is_index
 from tir.errors import BuildError
 from tir.expr import Expr, Mul, Var
-from tir.names import unique_name
+from tir.names import claimed, unique_name
 from tir.stmt import Stmt
 
 from ..c_names import identifier, is_reserved
@@ -137,9 +137,7 @@ class Generator(Dispatch):
 
     def fresh(self, hint: str) -> str:
         """A name made of the user's ``hint`` that no other has: see :func:`finished`."""
-        made = unique_name(re.sub(r"^_*(?=\d|$)|^__+", "v", identifier(hint)), self.taken)
-        self.taken.add(made)
-        return made + LOCAL
+        return claimed(re.sub(r"^_*(?=\d|$)|^__+", "v", identifier(hint)), self.taken) + LOCAL
 
     def release(self, name: str) -> None:
         """``name`` is out of scope: another may have it."""

@@ -72,22 +72,18 @@ def _quoted(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else json.dumps(name)
 
 
-def mapped(argument: Any, replace: Callable[[Value], Any]) -> Any:
-    """An argument of a node with ``replace(value)`` in the place of each value, also of those in sequences."""
-    if isinstance(argument, Value):
+def mapped(argument: Any, replace: Callable[[Any], Any], kind: type = Value) -> Any:
+    """An argument of a node with ``replace(value)`` in the place of each value, also of those in sequences; or of what is of another ``kind``."""
+    if isinstance(argument, kind):
         return replace(argument)
     if isinstance(argument, (list, tuple)):
-        return tuple(mapped(each, replace) for each in argument)
+        return tuple(mapped(each, replace, kind) for each in argument)
     return argument
 
 
 def with_sizes(argument: Any, replace: Callable[[Size], Any]) -> Any:
     """An argument of a node with ``replace(size)`` in the place of each size that depends on symbols."""
-    if isinstance(argument, Size):
-        return replace(argument)
-    if isinstance(argument, (list, tuple)):
-        return tuple(with_sizes(each, replace) for each in argument)
-    return argument
+    return mapped(argument, replace, Size)
 
 
 def values_in(arguments: Any) -> Iterator[Value]:

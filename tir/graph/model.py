@@ -15,9 +15,9 @@ from ..buffer import Buffer, decl_buffer
 from ..checked import checked
 from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError
-from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const
+from ..expr import BufferLoad, Expr, StringImm, Var, all_of, as_bool, const, digits_of
 from ..function import PrimFunc
-from ..names import did_you_mean, identifier, unique_name
+from ..names import claimed, did_you_mean, identifier, unique_name
 from ..node import frozendict
 from ..script.tir_calls import address_of, call_global, ret
 from ..stmt import Allocate, AssertStmt, Evaluate, IfThenElse, Stmt, seq
@@ -244,8 +244,7 @@ def with_own_results(graph: Graph) -> Graph:
         if value in taken:
             arguments = {"x": value, "newshape": value.shape}
             ((shape, dtype),) = results("reshape", arguments)
-            copy = Value(unique_name(f"{value.name}_copy", names), shape, dtype)
-            names.add(copy.name)
+            copy = Value(claimed(f"{value.name}_copy", names), shape, dtype)
             copies.append(Node("reshape", arguments, (copy,)))
             outputs[name] = copy
         taken.add(outputs[name])
@@ -283,9 +282,7 @@ class _Entry:
         self._work = self._parameter((1 if nbytes == 0 else nbytes,), "uint8", "workspace", ALIGNMENT)
 
     def _parameter(self, shape: Sequence[Extent], dtype: Any, name: str, alignment: int = 0) -> Buffer:
-        name = unique_name(identifier(name), self._taken)
-        self._taken.add(name)
-        return decl_buffer(extents(shape), dtype, name, data_alignment=alignment)
+        return decl_buffer(extents(shape), dtype, claimed(identifier(name), self._taken), data_alignment=alignment)
 
     def function(self, kernels: Mapping[str, PrimFunc], checks: Sequence[AssertStmt]) -> PrimFunc:
         """The entry: the checks, and the calls of kernels, in order. Kernels take symbols by name among their arguments, the entry after its own."""
@@ -320,21 +317,12 @@ class _Entry:
         if value in self._buffers:
             if begin == 0:
                 return self._buffers[value].data
-            buffer, indices = self._buffers[value], _unraveled(begin // value.itemsize, value.shape)
+            buffer, indices = self._buffers[value], digits_of(begin // value.itemsize, value.shape)
         elif value in self._places:
             buffer, indices = self._weights, [self._places[value] + begin]
         else:
             buffer, indices = self._work, [plan.offsets[value] + begin]
         return address_of(BufferLoad(buffer, tuple(map(_index, indices))))
-
-
-def _unraveled(flat: Extent, shape: Sequence[Extent]) -> list[Extent]:
-    """The indices of an element from its number in order."""
-    indices: list[Extent] = []
-    for size in reversed(shape[1:]):
-        indices.append(flat % size)
-        flat = flat // size
-    return [flat, *reversed(indices)]
 
 
 def _index(place: Extent) -> Expr:

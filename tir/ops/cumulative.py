@@ -12,7 +12,7 @@ from .. import te
 from ..analysis.block_regions import block_access_region
 from ..buffer import IterVar, Range, decl_buffer
 from ..dtype import DType
-from ..expr import TRUE, BufferLoad, Expr, Max, Min, Var, cast, const, is_const
+from ..expr import TRUE, BufferLoad, Expr, Max, Min, Var, cast, const, digits_of, is_const
 from ..op import call
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt
 from ..te import Tensor
@@ -164,15 +164,7 @@ def _flattened(x: Tensor, name: str) -> Tensor:
     size: Any = const(1)
     for extent in x.shape:
         size = size * extent
-
-    def element(place: Any) -> Any:
-        indices: list[Any] = []
-        for extent in reversed(x.shape[1:]):
-            indices.append(place % extent)
-            place = place // extent
-        return x[(place, *reversed(indices))] if x.ndim else x[()]
-
-    return te.compute((size,), element, name=f"{name}_flat")
+    return te.compute((size,), lambda place: x[tuple(digits_of(place, x.shape))], name=f"{name}_flat")
 
 
 def _recurrence(

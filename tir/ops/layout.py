@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arith import simplify
-from ..expr import Expr, const
+from ..expr import Expr, const, digits_of
 from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import at_most, equate, is_multiple
 from .contract import BY_LAYOUT
 from .order import transpose
 from .padding import nn_pad
-from .places import flat_index, gathered, integer, listed, require_rank, sized, unflattened
+from .places import flat_index, gathered, integer, listed, require_rank, sized
 from .registry import arg, case, operator
 from .slicing import strided_slice
 from .transform import reshape
@@ -312,10 +312,10 @@ def reorg(x: Tensor, stride: int) -> Tensor:
     depth = c // (step * step)
 
     def element(*indices: Any) -> Expr:
-        k, j, i = unflattened(flat_index(indices[1:], shape[1:]), (c, h, w))
+        k, j, i = digits_of(flat_index(indices[1:], shape[1:]), (c, h, w))
         cell = k // depth
         wide = (depth, h * step, w * step)
         source = (k % depth, j * step + cell // step, i * step + cell % step)
-        return x(indices[0], *unflattened(flat_index(source, wide), (c, h, w)))
+        return x(indices[0], *digits_of(flat_index(source, wide), (c, h, w)))
 
     return gathered(shape, x.dtype, element, "reorg")

@@ -117,15 +117,6 @@ def flat_index(indices: Sequence[Any], shape: Sequence[Any]) -> Expr:
     return as_expr(made)
 
 
-def unflattened(index: Any, shape: Sequence[Any]) -> list[Expr]:
-    """The indices of the element at place ``index`` in row-major order; no extent is 0."""
-    places: list[Expr] = []
-    for extent in reversed(shape[1:]):
-        places.append(index % extent)
-        index = index // extent
-    return [index, *reversed(places)] if len(shape) else []
-
-
 def as_index(value: Expr) -> Expr:
     """An integer that was read from a tensor, in a signed type in which indices are computed."""
     if value.dtype.is_bool or value.dtype.bits < 32:

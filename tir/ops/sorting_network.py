@@ -11,11 +11,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..dtype import DType
-from ..expr import const, max_, min_
+from ..expr import const, digits_of, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
 from .keys import Key
-from .places import constant, product, replaced, unflattened
+from .places import constant, product, replaced
 from .statements import statements
 
 VECTOR = 64  # bytes of the vectors that have an element of each row
@@ -65,7 +65,7 @@ class _Rows:
     def place(self, group: Any, lane: Any, k: Any) -> tuple[Any, ...]:
         """The indices of an element; lanes beyond the last row have that one."""
         row = group * self.lanes + lane
-        at = unflattened(min_(row, self.count - 1) if self.count % self.lanes else row, self.outer)
+        at = digits_of(min_(row, self.count - 1) if self.count % self.lanes else row, self.outer)
         return (*at[: self.axis], k, *at[self.axis :])
 
     def load(self, ib: IRBuilder, group: Any, source: BufferVar, tile: BufferVar) -> None:

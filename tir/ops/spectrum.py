@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arith import simplify
-from ..expr import Expr, cast, const
+from ..expr import Expr, cast, const, digits_of
 from ..te import Tensor, compute, cos, if_then_else, reduce_axis, sin
 from ..te import all as all_
 from ..te import any as any_
@@ -180,13 +180,13 @@ def _convolved(x: Tensor, inverse: bool) -> Tensor:
     sizes = other.shape[1:]
 
     def multiplied(part: Any, *i: Any) -> Expr:
-        at = _digits(i[-1], sizes)
+        at = digits_of(i[-1], sizes)
         return _product_part(part, [one(n, *i[:-1], *at) for n in (0, 1)], [other(n, *at) for n in (0, 1)])
 
     back = _transformed(compute(shape, multiplied, name="dft_spectrum"), inverse=True)
 
     def result(part: Any, *i: Any) -> Expr:
-        parts = [back(n, *i[:-1], *_digits(i[-1], back.shape[x.ndim - 1 :])) for n in (0, 1)]
+        parts = [back(n, *i[:-1], *digits_of(i[-1], back.shape[x.ndim - 1 :])) for n in (0, 1)]
         return _product_part(part, parts, [waves(n, i[-1]) for n in (0, 1)]) * const(1 / whole, kind)
 
     return compute((2, *x.shape[1:]), result, name="dft_convolved")
@@ -213,15 +213,6 @@ def _rotated(x: Tensor, digits: int, length: int, inverse: bool) -> Tensor:
         return x(to, *i) * cosine + if_then_else(to == 0, -x(1, *i), x(0, *i)) * sine
 
     return compute(x.shape, value, name="dft_rotated")
-
-
-def _digits(number: Any, sizes: Sequence[Any]) -> list[Expr]:
-    """The digits of ``number``, the first of which counts most; each is below its size."""
-    found: list[Expr] = []
-    for size in reversed(sizes[1:]):
-        found.append(number % size)
-        number = number // size
-    return [number, *reversed(found)]
 
 
 def _numpy_dft(re_data: Any, im_data: Any, inverse: bool = False) -> Any:
@@ -268,7 +259,7 @@ def dft(re_data: Tensor, im_data: Tensor, inverse: bool = False) -> list[Tensor]
 
     def result(part: int) -> Tensor:
         def element(*i: Any) -> Expr:
-            return made(part, *i[:-1], *_digits(i[-1], sizes)) * scale
+            return made(part, *i[:-1], *digits_of(i[-1], sizes)) * scale
 
         return compute(re_data.shape, element, name=("dft_real", "dft_imaginary")[part])
 
@@ -348,7 +339,7 @@ def stft(
 
     made = _transformed(compute((1, data.shape[0], frames, length), element, name="stft_parts"), inverse=False)
     sizes = made.shape[3:]
-    return compute(shape, lambda b, f, t, part: made(part, b, t, *_digits(f, sizes)), name="stft")
+    return compute(shape, lambda b, f, t, part: made(part, b, t, *digits_of(f, sizes)), name="stft")
 
 
 def _product(

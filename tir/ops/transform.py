@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arith import simplify
-from ..expr import Expr, as_expr, const, is_const
+from ..expr import Expr, as_expr, const, digits_of, is_const
 from ..te import Tensor, compute
 from ..te.places import error
 from ..te.sizes import equate, is_multiple
@@ -30,7 +30,6 @@ from .places import (
     require_integers,
     require_rank,
     sized,
-    unflattened,
 )
 from .registry import arg, case, operator
 from .shapes import are_equal, axes_of, axis_of, broadcast
@@ -116,7 +115,7 @@ def _groups(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[slice, slice
 def _regrouped(indices: Sequence[Any], new: Sequence[Expr], old: Sequence[Expr]) -> list[Expr]:
     if len(new) == len(old) == 1:
         return [indices[0]]
-    return unflattened(flat_index(indices, new), old)
+    return digits_of(flat_index(indices, new), old)
 
 
 @operator(
@@ -323,7 +322,7 @@ def unravel_index(indices: Tensor, shape: Any) -> Tensor:
         raise error(f"there are no elements in a tensor of shape {tuple(extents)}")
 
     def element(axis: Any, *at: Any) -> Expr:
-        places = [p.astype(indices.dtype) for p in unflattened(indices(*at), [as_expr(e) for e in extents])]
+        places = [p.astype(indices.dtype) for p in digits_of(indices(*at), [as_expr(e) for e in extents])]
         return one_of(places, axis)
 
     return compute((len(extents), *indices.shape), element, name="unravel_index")

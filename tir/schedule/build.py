@@ -9,7 +9,7 @@ from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import block_access_region
 from ..analysis.contents import NAMING, free_in
 from ..analysis.evaluation import may_fail
-from ..analysis.index import Place
+from ..analysis.index import BlockRef, Place
 from ..analysis.users import uses_pointer
 from ..arith import simplify
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range
@@ -35,6 +35,14 @@ def insert_before(state: State, place: Place, stmt: Stmt, *, after: bool = False
     """The snapshot with ``stmt`` just before (or after) the statement at ``place``."""
     pair = [place.node, stmt] if after else [stmt, place.node]
     return state.replace(place.node, seq(pair))
+
+
+def in_loops_of(block: BlockRef, body: Stmt) -> Stmt:
+    """``body`` in copies of the loops around ``block``."""
+    for ref in reversed(block.loops()):
+        f = ref.node
+        body = For(f.loop_var, f.min, f.extent, f.kind, body, f.thread)
+    return refresh(body)
 
 
 def add_alloc(block: Block, *buffers: Buffer) -> Block:

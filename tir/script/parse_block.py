@@ -13,6 +13,7 @@ from ..dtype import HANDLE, DType
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
 from ..function import require_name
+from ..names import claimed
 from ..node import freeze
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferRealize, DeclBuffer, LetStmt, Stmt
 from . import frames as f
@@ -69,12 +70,7 @@ class BlockParser:
 
     def unique_name(self, name: str) -> str:
         """A block name not yet used in the function."""
-        candidate, count = name, 0
-        while candidate in self.block_names:
-            count += 1
-            candidate = f"{name}_{count}"
-        self.block_names.add(candidate)
-        return candidate
+        return claimed(name, self.block_names)
 
     def current(self, what: str, node: ast.AST) -> OpenBlock:
         if not self.blocks:

@@ -14,7 +14,7 @@ from ..dtype import HANDLE, VOID
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
-from ..names import identifier, unique_name
+from ..names import claimed, identifier, unique_name
 from ..node import frozendict
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
 from ..visit import rewrite, substitute, walk, with_recursion_limit
@@ -239,8 +239,7 @@ class Lowering:
 
     def _buffer(self, tensor: Tensor) -> Buffer:
         declared = bound_buffer(tensor, self._binds)
-        name = unique_name(identifier(tensor.name) if declared is None else declared.name, self._names)
-        self._names.add(name)
+        name = claimed(identifier(tensor.name) if declared is None else declared.name, self._names)
         if declared is None:
             return decl_buffer(tensor.shape, tensor.dtype, name)
         if not all(structural_equal(simplify(a), simplify(b)) for a, b in zip(declared.shape, tensor.shape)):
@@ -270,9 +269,7 @@ class Lowering:
 
     def local(self, buffer: Buffer) -> Buffer:
         """Memory of an operation's own like ``buffer``, under a name not yet taken."""
-        name = unique_name(buffer.name, self._names)
-        self._names.add(name)
-        made = decl_buffer(buffer.shape, buffer.dtype, name, scope=buffer.scope)
+        made = decl_buffer(buffer.shape, buffer.dtype, claimed(buffer.name, self._names), scope=buffer.scope)
         self.memory.append(made)
         return made
 

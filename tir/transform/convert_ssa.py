@@ -8,7 +8,7 @@ from typing import Any
 from ..buffer import Buffer, IterVar
 from ..expr import Let, Reduce, Var
 from ..function import PrimFunc
-from ..names import unique_name
+from ..names import claimed
 from ..node import Node
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, DeclBuffer, For, LetStmt
 from ..visit import substitute, walk
@@ -96,9 +96,7 @@ class _Renamer:
         if block not in self.blocks or not block.name:
             self.blocks.add(block)
             return block
-        name = unique_name(block.name, self.names)
-        self.names.add(name)
-        return block.replace(name=name)
+        return block.replace(name=claimed(block.name, self.names))
 
     def renamed(self, item: Any, again: list[Any]) -> Any:
         """``item`` with the definitions ``again`` as new ones; what is evaluated outside of them stays."""

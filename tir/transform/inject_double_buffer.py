@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.effects import effects
-from ..annotations import DOUBLE_BUFFER, ORDER, STAGE
+from ..annotations import DOUBLE_BUFFER, ORDER, STAGE, statements_of_pipeline
 from ..buffer import Buffer
 from ..errors import BuildError
-from ..expr import is_const
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt
+from ..stmt import Block, BufferStore, For, Stmt
 from ..visit import statements, walk
 from .passes import func_pass
 
@@ -26,13 +25,6 @@ def _marked(root: Any) -> dict[str, Buffer]:
                 raise BuildError(f"block `{n.name}` asks to double its write number {which}; it has {len(n.writes)}")
             found[n.name] = n.writes[which].buffer
     return found
-
-
-def _parts(loop: For) -> list[Stmt]:
-    body: Any = loop.body
-    while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
-        body = body.block.body
-    return list(body.stmts) if isinstance(body, SeqStmt) else [body]
 
 
 def _writes(s: Stmt, buffers: set[Buffer]) -> bool:
@@ -60,7 +52,7 @@ class _Injector:
 
     def loop(self, s: For) -> For:
         """The innermost serial loop that fills a marked buffer and uses it pipelines its filling by one step."""
-        parts = _parts(s)
+        parts = statements_of_pipeline(s)
         todo = self.marked - self.done
         fills = [_writes(p, todo) for p in parts]
         if not any(fills) or all(fills):

@@ -15,7 +15,7 @@ from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Expr, IntImm, Var, all_of, const, is_const
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_shared
-from ..names import unique_name
+from ..names import claimed, unique_name
 from ..node import frozendict
 from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
@@ -236,14 +236,7 @@ class _Pipeline:
 
     def _renamed(self, s: Stmt) -> Stmt:
         def change(item: Any) -> Any:
-            if isinstance(item, Block):
-                name, count = item.name, 0
-                while name in self.names:
-                    count += 1
-                    name = f"{item.name}_{count}"
-                self.names.add(name)
-                return item.replace(name=name)
-            return None
+            return item.replace(name=claimed(item.name, self.names)) if isinstance(item, Block) else None
 
         return rewrite(s, change)
 

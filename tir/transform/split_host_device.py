@@ -12,6 +12,7 @@ from ..expr import Call, Expr, IntImm, StringImm, Var, all_of, constant
 from ..function import IRModule, PrimFunc
 from ..launches import bytes_of, is_launch
 from ..levels import SHARED_DYN, ends_with_launch
+from ..names import claimed
 from ..node import frozendict
 from ..op import call
 from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
@@ -50,7 +51,7 @@ class _Splitter:
     def kernel(self, s: Stmt) -> Stmt:
         if any(isinstance(n, AttrStmt) and is_launch(n) and constant(n.value) == 0 for n in walk(s)):
             return NOP
-        name = self._fresh(f"{self.name}_kernel")
+        name = claimed(f"{self.name}_kernel", self.taken)
         extents: dict[str, Expr] = {}
         shared = 0
         for n in walk(s):
@@ -96,14 +97,6 @@ class _Splitter:
         # a grid has at least one block: what may be empty is launched only when it is not
         doubtful = [e > 0 for e in extents.values() if not Analyzer().can_prove(e > 0)]
         return IfThenElse(all_of(doubtful), launched) if doubtful else launched
-
-    def _fresh(self, name: str) -> str:
-        made, count = name, 0
-        while made in self.taken:
-            count += 1
-            made = f"{name}_{count}"
-        self.taken.add(made)
-        return made
 
 
 def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:

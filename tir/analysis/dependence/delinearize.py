@@ -14,7 +14,20 @@ from ...arith import Analyzer, simplify_stmt
 from ...arith.divide import exact_quotient
 from ...arith.linear import is_index, key, linear
 from ...buffer import Buffer, BufferRegion, IterVar, Range
-from ...expr import BufferLoad, Expr, FloorDiv, FloorMod, IntImm, Mul, Var, const, floordiv, floormod, is_const
+from ...expr import (
+    BufferLoad,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mul,
+    Var,
+    const,
+    digits_of,
+    floordiv,
+    floormod,
+    is_const,
+)
 from ...function import PrimFunc
 from ...stmt import BlockRealize, BufferStore, For, LetStmt
 from ...visit import free_vars, has_load, nodes_of, rewrite, substitute, uses_var
@@ -175,7 +188,7 @@ class _SplitSizes:
             return self.buffers.get(item)
         if isinstance(item, (BufferLoad, BufferStore)) and item.buffer in self.axes:
             axes = zip(item.indices, self.axes[item.buffer])
-            return item.replace(indices=tuple(d for index, radices in axes for d in _digits_of(index, radices)))
+            return item.replace(indices=tuple(d for index, radices in axes for d in digits_of(index, radices)))
         if isinstance(item, BufferRegion) and item.buffer in self.axes:
             return BufferRegion(item.buffer, tuple(self.ranges(item)))
         if isinstance(item, For) and is_const(item.min, 0):
@@ -210,21 +223,12 @@ class _SplitSizes:
             variables = self.variables(iterator.var, radices)
             domains = (Range(const(0, radix.dtype), radix) for radix in radices)
             iterators += [iterator.replace(var=v, dom=domain) for v, domain in zip(variables, domains)]
-            values += _digits_of(value, radices)
+            values += digits_of(value, radices)
             sums[iterator.var] = _value_of(variables, radices)
         if not sums:
             return None
         block = substitute(item.block.replace(iter_vars=()), sums).replace(iter_vars=tuple(iterators))
         return item.replace(iter_values=tuple(values), block=block)
-
-
-def _digits_of(value: Expr, radices: Sequence[Expr]) -> list[Expr]:
-    """The digits of ``value``, highest first; the highest is unbounded."""
-    found: list[Expr] = []
-    for radix in reversed(radices[1:]):
-        found.insert(0, floormod(value, radix))
-        value = floordiv(value, radix)
-    return [value, *found]
 
 
 def _value_of(digits: Sequence[Expr], radices: Sequence[Expr]) -> Expr:

@@ -109,7 +109,7 @@ def _same_threads(delta: Delta, buffer: Buffer) -> bool:
         return False
     bound = (ref for ref in delta.changed_loops((THREAD_BINDING,)) if delta.is_marked(ref))
     axes = own_axes(buffer.scope)
-    return all(ref.node.thread not in axes and _outermost(ref) is not ref for ref in bound)
+    return all(ref.node.thread not in axes and kernel_of(ref) is not ref for ref in bound)
 
 
 def _plain(scope: BlockRef, buffer: Buffer, changed: set[For]) -> bool:
@@ -135,7 +135,7 @@ def _ordered_blocks(bound: Iterable[LoopRef], changed: set[For]) -> Iterator[Pro
     """Loops of thread blocks inside of a ``changed`` kernel, beside other work or in a serial loop: the program may need an
     order, which nothing keeps."""
     for ref in bound:
-        outermost = _outermost(ref)
+        outermost = kernel_of(ref)
         if ref is outermost or not is_block_axis(ref.node.thread) or is_const(ref.node.extent, 1):
             continue
         if outermost.node not in changed:
@@ -159,12 +159,10 @@ def _ordered_blocks(bound: Iterable[LoopRef], changed: set[For]) -> Iterator[Pro
         )
 
 
-def _outermost(ref: LoopRef) -> LoopRef:
-    found = ref
-    for above in ref.ancestors():
-        if isinstance(above, LoopRef) and is_launch_axis(above.node.thread):
-            found = above
-    return found
+def kernel_of(ref: LoopRef) -> LoopRef:
+    """The outermost loop bound to threads around ``ref``, or itself."""
+    bound = [p for p in ref.ancestors() if isinstance(p, LoopRef) and is_launch_axis(p.node.thread)]
+    return bound[-1] if bound else ref
 
 
 Common = list[tuple[Var, Var]] | None  # pairs of loops

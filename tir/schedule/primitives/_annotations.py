@@ -8,10 +8,9 @@ from typing import Any
 from ...aliases import shares_memory
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
-from ...annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled
+from ...annotations import ASYNC, DOUBLE_BUFFER, ORDER, STAGE, expected_value, misspelled, statements_of_pipeline
 from ...errors import require, require_none
-from ...expr import is_const
-from ...stmt import Block, BlockRealize, SeqStmt, Stmt
+from ...stmt import Block, Stmt
 from ...visit import walk
 from ..state import State
 
@@ -48,20 +47,12 @@ def check_annotation(state: State, place: LoopRef | BlockRef, key: str, value: A
                 key, place, value, legal=[f"{n} ({name})" for n, name in enumerate(writes)])  # fmt: skip
 
 
-def statements_of_pipeline(loop: LoopRef) -> list[Stmt]:
-    """The statements that the stages of a pipelined loop refer to: those of its body, or of the block around them."""
-    body: Any = loop.node.body
-    while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
-        body = body.block.body
-    return list(body.stmts) if isinstance(body, SeqStmt) else [body]
-
-
 def _check_pipeline(loop: LoopRef, notes: Mapping[str, Any], key: str) -> None:
     value = notes[key]
     require(isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value),
             "{0} is a list of non-negative numbers, not {1!r}",
             key, value, nodes=[loop.node], legal="a list of numbers from 0 on, as in [0, 1]")  # fmt: skip
-    parts = statements_of_pipeline(loop)
+    parts = statements_of_pipeline(loop.node)
     names = [_name(p, n) for n, p in enumerate(parts)]
     if key == ASYNC:
         stages = notes.get(STAGE)

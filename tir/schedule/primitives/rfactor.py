@@ -22,7 +22,7 @@ from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, first_line, seq
 from ...visit import accesses, nodes_of, refresh, substitute, uses_var, vars_in, walk
-from ..build import add_alloc
+from ..build import add_alloc, in_loops_of
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, scope_of
@@ -425,15 +425,7 @@ def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
     else:
         made = state.replace(plan.stays.node, final)
         last = made.index.loops[top.var].node
-        made = made.replace(last, seq([_around(plan.block, partial), last]))
+        made = made.replace(last, seq([in_loops_of(plan.block, partial), last]))
     outer = made.find_block(scope.name)
     after = made.replace(outer.block, add_alloc(outer.block, *partials))
     return after, after.block_rv(name)
-
-
-def _around(block: BlockRef, body: Stmt) -> Stmt:
-    """``body`` in copies of the loops around ``block``."""
-    for ref in reversed(block.loops()):
-        f = ref.node
-        body = For(f.loop_var, f.min, f.extent, f.kind, body, f.thread)
-    return refresh(body)

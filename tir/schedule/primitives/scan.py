@@ -16,9 +16,9 @@ from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, is_const
 from ...op import call
 from ...script.printer import short_text
-from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ...visit import refresh, substitute, uses_var
-from ..build import add_alloc, insert_before, with_regions
+from ..build import add_alloc, in_loops_of, insert_before, with_regions
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, scope_of
@@ -179,7 +179,7 @@ def factor_scan(state: State, plan: ScanPlan) -> tuple[State, BlockRV]:
     scans = _realize(plan, (outer, "spatial"), (inner, "opaque"), name, BufferStore(part, begun, own.indices))
     totals = _realize(plan, (outer, "opaque"), (inner, "spatial"), block.name, BufferStore(result, total, place(at)))
     after = state.replace(block.node, refresh(totals))
-    after = insert_before(after, after.index.blocks[block.name].loops()[0], _in_loops(block, scans))
+    after = insert_before(after, after.index.blocks[block.name].loops()[0], in_loops_of(block, scans))
     scope = after.find_block(scope_of(state, block).name)
     after = after.replace(scope.block, add_alloc(scope.block, part))
     return after, after.block_rv(name)
@@ -279,7 +279,7 @@ def double_scan(state: State, plan: DoublePlan) -> tuple[State, list[BlockRV]]:
         if last:
             break
         buffers.append(made)
-        nests.append(_in_loops(block, realize))
+        nests.append(in_loops_of(block, realize))
         value = BufferLoad(made, scan.store.indices)
     after = state.replace(block.node, refresh(realize))
     if nests:
@@ -291,11 +291,3 @@ def double_scan(state: State, plan: DoublePlan) -> tuple[State, list[BlockRV]]:
 
 def _chosen(condition: Expr, one: Expr, other: Expr) -> Expr:
     return call("if_then_else", condition, one, other, dtype=one.dtype)
-
-
-def _in_loops(block: BlockRef, body: Stmt) -> Stmt:
-    """``body`` in copies of the loops around ``block``."""
-    for ref in reversed(block.loops()):
-        f = ref.node
-        body = For(f.loop_var, f.min, f.extent, f.kind, body)
-    return refresh(body)

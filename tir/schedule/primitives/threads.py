@@ -12,7 +12,7 @@ from ...analysis.contents import is_nest_of_blocks, path_to
 from ...analysis.dependence.loops import are_disjoint, check_parallel, concurrent_iterations
 from ...analysis.dependence.oracle import Proved, Unknown, require_legal
 from ...analysis.effects import effects
-from ...analysis.index import BlockRef, LoopRef, Place
+from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...analysis.reduction_init import result_guards
 from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
@@ -37,6 +37,7 @@ from ...stmt import (
 )
 from ...visit import free_vars, nodes_of, substitute, uses_var, vars_in, walk
 from ..invariants import Keeps
+from ..invariants.thread_memory import kernel_of
 from ..primitive import primitive
 from ..state import State
 
@@ -227,25 +228,16 @@ def _check_bind(state: State, loop: LoopRef, thread_axis: str, *, unsafe: bool =
     return plan
 
 
-def _kernel(loop: LoopRef) -> Place:
-    """The outermost loop of the kernel that contains ``loop`` once it is bound: the outermost bound one, or itself."""
-    place: Place = loop
-    for above in loop.ancestors():
-        if isinstance(above, LoopRef) and _launched(above):
-            place = above
-    return place
-
-
-def _launched(loop: LoopRef) -> bool:
-    return is_launch_axis(loop.node.thread)
-
-
 def _require_axis_fits(state: State, loop: LoopRef, axis: str) -> None:
     f = loop.node
     if is_virtual_axis(axis):
         return
-    kernel = _kernel(loop)
-    bound = [p for p in state.index.below(kernel) if isinstance(p, LoopRef) and _launched(p) and p is not loop]
+    kernel = kernel_of(loop)  # once it is bound
+    bound = [
+        p
+        for p in state.index.below(kernel)
+        if isinstance(p, LoopRef) and is_launch_axis(p.node.thread) and p is not loop
+    ]
     sizes: dict[str, LoopRef] = {axis: loop}
     above = set(loop.ancestors())
     for other in bound:
