@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..annotations import PARTITION_HINT
+from ..arith.index_map import IndexMap
 from ..intrin import x86
 from ..schedule import BlockRV, LoopRV, Schedule
 from .space import accepted, block_names
@@ -43,39 +44,49 @@ def inside(sch: Schedule, block: BlockRV | str, loop: LoopRV) -> list[LoopRV]:
     return loops[loops.index(loop) + 1 :]
 
 
-def turn_panels(sch: Schedule, pack: BlockRV, name: str, at: LoopRV | None, is_whole: bool) -> list[LoopRV]:
-    """Let ``pack``, which copies panels for the block ``name`` (the last axes of the copy are terms and columns) of what lies along the terms, turn
-    square tiles in registers, under the loop ``at`` or of all panels. Unless the terms are whole tiles, what is beyond the last one is neither
-    loaded nor stored. Returns the outer loops.
+def in_tiles(sch: Schedule, pack: BlockRV, name: str, layout: IndexMap, is_whole: bool) -> BlockRV:
+    """Let ``pack``, which copies what lies along the terms (its last axis) for the block ``name``, only load it, and blocks after it turn square tiles
+    in registers and store them where ``layout`` says, whose last axes are terms and columns. Unless the terms are whole tiles, what is beyond the
+    last one is neither loaded nor stored. Returns the block that stores.
     """
     before = [b for b in block_names(sch) if b != sch.get(pack).name]
     packed = sch.get(pack).writes[0].buffer
-    side, intrinsic = x86.TRANSPOSE[packed.dtype]
     tile = sch.cache_read(name, packed.name, "local", consumer_blocks=[name])
     if is_whole:
         store = sch.cache_read(name, sch.get(tile).writes[0].buffer.name, "global", consumer_blocks=[name])
     else:
-        sch.pad_einsum(tile, [*(1 for _ in packed.shape[:-2]), side, 1])
+        sch.pad_einsum(tile, [*(1 for _ in packed.shape[:-1]), x86.TRANSPOSE[packed.dtype][0]])
         store = next(b for b in sch.get_consumers(tile) if b.name not in before)
         sch.set_scope(tile, 0, "local")
         sch.set_scope(store, 0, "global")
     load = copied(sch, tile.name, 0, "local", before)
-    sch.transform_layout(load, ("write", 0), lambda *point: (*point[:-2], point[-1], point[-2]))
+    *around, term, lane = layout.final_indices
+    as_loaded = IndexMap(layout.initial_indices, (*around, lane, term))
+    for block, order in ((store, layout), (tile, layout), (load, as_loaded)):
+        sch.transform_layout(block, ("write", 0), order)
+    return store
+
+
+def turn_tiles(sch: Schedule, store: BlockRV, at: LoopRV | None, lane: int) -> list[LoopRV]:
+    """Run the blocks that :func:`in_tiles` made for each tile, under the loop ``at`` or for all at once; columns are axis ``lane`` of what is packed.
+    Returns the outer loops."""
+    packed = sch.get(store).writes[0].buffer
+    side, intrinsic = x86.TRANSPOSE[packed.dtype]
+    (tile,) = sch.get_producers(store)
+    (load,) = sch.get_producers(tile)
     if at is not None:
         sch.compute_at(store, at, preserve_unit_loops=True)
-    *outer, term, lane = sch.get_loops(store)[-len(packed.shape) :]
-    lo, li = sch.split(lane, [None, side])
-    po, pi = sch.split(term, [None, side])
-    sch.reorder(*outer, lo, po, pi, li)
+    loops = sch.get_loops(store)[1 - len(packed.shape) :]
+    lo, li = sch.split(loops.pop(lane), [None, side])
+    po, pi = sch.split(loops.pop(), [None, side])
+    sch.reorder(*loops, lo, po, pi, li)
     for block in (tile, load):
         sch.compute_at(block, po, preserve_unit_loops=True)
-    across, along = (
-        inside(sch, load, po)[-2:] if is_whole else inside(sch, load, po)[:-3:-1]
-    )  # as the operand is indexed, or the copy
-    sch.reorder(across, along)
+    (across, along), (i, j) = (inside(sch, block, po)[-2:] for block in (load, tile))
     for straight, vector in ((across, along), (pi, li)):
         sch.vectorize(vector)
         sch.unroll(straight)
-    sch.tensorize(inside(sch, tile, po)[-2], intrinsic)
+    sch.reorder(j, i)
+    sch.tensorize(j, intrinsic)
     sch.annotate(po, PARTITION_HINT, 1)
-    return [*outer, lo, po]
+    return [*loops, lo, po]

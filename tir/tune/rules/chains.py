@@ -121,7 +121,7 @@ class _Chain:
         if made is None or tiling is None:
             raise ScheduleError(f"{name} is no product that is tiled once its columns are whole vectors")
         if pack is not None:
-            sch.transform_layout(pack, ("write", 0), tiling.layout())
+            pack = tiling.laid_out(sch, pack)
         return made, tiling, pack
 
     def _tile(self, sch: Schedule, product: Contraction, strip: LoopRV) -> None:

@@ -26,7 +26,7 @@ from ..machine import measured
 from ..nest import Access, Axis, Nest, epilogue, extent_of, is_padding, is_view, unconverted, usual, volume
 from ..space import Env, Fork, accepted, block_names, choose, rule
 from ..tile_costs import CONFLICT, LINE, any_columns, any_rows_cost, collide, straight_steps, tile_cost, uneven
-from ..turning import turn_panels
+from ..turning import in_tiles, turn_tiles
 from ..versions import LONG
 from .reductions import AHEAD, adds_bytes
 from .spatial import padded_by_rows, share_out
@@ -490,9 +490,7 @@ class Tiling:
             store = sch.get_block(after)
         elif store is None:
             store = sch.cache_write(name, 0, "local")
-        if pack is not None:
-            sch.transform_layout(pack, ("write", 0), self.layout())
-        return pack, store
+        return pack and self.laid_out(sch, pack), store
 
     def _transpose(self, sch: Schedule) -> None:
         """Copy ``other`` with its terms side by side; how is left to the rule of transposes."""
@@ -517,10 +515,18 @@ class Tiling:
 
         return IndexMap.from_func(packed, ndim=len(found.panel.indices))
 
+    def laid_out(self, sch: Schedule, pack: BlockRV) -> BlockRV:
+        """Let what ``pack`` copies be laid out in panels. Returns the block that stores these."""
+        if self._turns:
+            found = self.found
+            return in_tiles(sch, pack, found.nest.name, self.layout(), found.terms[-1].fills(self.lanes))
+        sch.transform_layout(pack, ("write", 0), self.layout())
+        return pack
+
     def pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
         """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
         if self._turns:
-            others = turn_panels(sch, pack, self.found.nest.name, at, self.found.terms[-1].fills(self.lanes))
+            others = turn_tiles(sch, pack, at, self.found.panel.places[self.found.lane.var])
         else:
             others = self._pack_vectors(sch, pack, at)
         if at is None:
@@ -553,7 +559,7 @@ class Tiling:
         if found.is_constant or found.gather or found.panel.buffer.dtype not in x86.TRANSPOSE:
             return False
         along = found.panel.places.get(found.terms[-1].var) == len(found.panel.indices) - 1
-        side, step = x86.TRANSPOSE[found.panel.buffer.dtype][0], found.panel.stride(found.lane.var) or 0
+        side, step = x86.TRANSPOSE[found.panel.buffer.dtype][0], usual(found.panel.step(found.lane.var))
         fits = side == self.lanes == self.env.lanes(found.nest.stores[0].buffer.dtype.bits)
         return along and fits and not collide({i * step * found.element // LINE for i in range(side)})
 

@@ -71,8 +71,7 @@ def _streamed(sch: Schedule, tiling: Tiling, pack: BlockRV | None, depths: Seque
     around = [*(a.loop for a in outer_terms), po]
     sch.reorder(jc, *around, jr, *rows, pi, *inner, jv, lane)
     if pack is not None:
-        sch.transform_layout(pack, ("write", 0), tiling.layout())
-        tiling.pack(sch, pack, po)
+        tiling.pack(sch, tiling.laid_out(sch, pack), po)
     init = sch.decompose_reduction(name, around[0])
     sch.vectorize(lane)
     sch.vectorize(sch.get_loops(init)[-1])
