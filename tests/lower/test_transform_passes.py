@@ -424,6 +424,46 @@ def f(A: T.Buffer((64,), "float32"), n: T.int32):
         "unroll_loop",
         """
 @T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    for k in range(8):
+        for i in T.unroll(3):
+            if i < n % 4 and n > 0:
+                A[k + i] = 1.0
+        for i in T.unroll(2):
+            if i >= n:
+                A[k + i] = 2.0
+        for i in T.unroll(2):
+            if i < B[0]:
+                B[k + i] = 0
+        for i in T.unroll(0):
+            if i < n:
+                A[k + i] = 3.0
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    for k in range(8):
+        if 0 < n % 4 and n > 0:
+            A[T.Add(k, 0)] = T.float32(1)
+            if 1 < n % 4 and n > 0:
+                A[k + 1] = T.float32(1)
+                if 2 < n % 4 and n > 0:
+                    A[k + 2] = T.float32(1)
+        if 0 >= n:
+            A[T.Add(k, 0)] = T.float32(2)
+        if 1 >= n:
+            A[k + 1] = T.float32(2)
+        if 0 < B[0]:
+            B[T.Add(k, 0)] = 0
+        if 1 < B[0]:
+            B[k + 1] = 0
+""",
+        id="unroll_loop-guarded",
+    ),
+    pytest.param(
+        "unroll_loop",
+        """
+@T.prim_func
 def f(A: T.Buffer((64,), "float32"), n: T.int32):
     with T.attr(0, "pragma_auto_unroll_max_step", 4):
         for i in range(n):

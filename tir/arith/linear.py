@@ -15,6 +15,10 @@ from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import (
     EQ,
+    GE,
+    GT,
+    LE,
+    LT,
     NE,
     Add,
     Broadcast,
@@ -401,6 +405,18 @@ def linear(e: Expr, visit: Callable[[Expr], Expr] | None = None, distribute: boo
 
 
 _FORMS: Memo[Linear] = Memo()
+
+
+def inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
+    """``part`` as ``coefficient * var + rest >= 0``; None when it is no such inequality."""
+    if not isinstance(part, (LT, LE, GT, GE)) or not is_index(part.a.dtype):
+        return None
+    low, high = (part.a, part.b) if isinstance(part, (LT, LE)) else (part.b, part.a)
+    form = linear(high).minus(linear(low))
+    form.const -= isinstance(part, (LT, GT))
+    using, rest = form.split(var)
+    coefficient = (using.coefficients() or {}).get(var)
+    return None if coefficient is None else (coefficient, rest)
 
 
 def in_terms_of(e: Any, values: Mapping[Var, Expr]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from ..aliases import may_change, other_names, overlapping
 from ..annotations import PARTITION_HINT
 from ..arith import Analyzer
-from ..arith.linear import Linear, is_index, linear
+from ..arith.linear import Linear, inequality, is_index, linear
 from ..arith.selections import choice_parts
 from ..buffer import Range
 from ..dtype import INT32
@@ -18,7 +18,6 @@ from ..expr import (
     EQ,
     GE,
     GT,
-    LE,
     LT,
     NE,
     And,
@@ -191,7 +190,7 @@ class _Cutter:
         where no guard asks for it again and again."""
         outer = set(free_vars(s.body))
         for part, loop in _asked_again(s.body, {}):
-            step, rest = _inequality(_undivided(part), loop.loop_var) or (0, Linear())
+            step, rest = inequality(_undivided(part), loop.loop_var) or (0, Linear())
             used, most = rest.coefficients() or {}, constant(loop.extent) or 0
             if s.loop_var in used and used.keys() <= outer and step < 0 and 2 <= most <= WRITTEN_OUT:
                 left = rest.build(part.a.dtype) + 1
@@ -218,7 +217,7 @@ class _Cutter:
             with self.analyzer.scope():
                 for v, rng in inner.items():
                     self.analyzer.bind(v, rng)
-                for form in (_inequality(side, s.loop_var) for side in self.sides(part, s)):
+                for form in (inequality(side, s.loop_var) for side in self.sides(part, s)):
                     if form is None:
                         continue
                     if known:
@@ -378,18 +377,6 @@ def _quotients(e: Any, known: Analyzer) -> tuple[int, int] | tuple[None, None]:
     if low is None or high is None or not isinstance(e.b, IntImm) or e.b.value <= 0:
         return None, None
     return low // e.b.value, high // e.b.value
-
-
-def _inequality(part: Expr, var: Var) -> tuple[int, Linear] | None:
-    """``part`` as ``coefficient * var + rest >= 0``; None when it is no such inequality."""
-    if not isinstance(part, (LT, LE, GT, GE)) or not is_index(part.a.dtype):
-        return None
-    low, high = (part.a, part.b) if isinstance(part, (LT, LE)) else (part.b, part.a)
-    form = linear(high).minus(linear(low))
-    form.const -= isinstance(part, (LT, GT))
-    using, rest = form.split(var)
-    coefficient = (using.coefficients() or {}).get(var)
-    return None if coefficient is None else (coefficient, rest)
 
 
 def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:

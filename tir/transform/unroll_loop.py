@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
+from ..aliases import reads_memory
 from ..annotations import UNROLL_EXPLICIT, UNROLL_STEPS
-from ..expr import IntImm, const, is_const
+from ..arith.linear import inequality
+from ..expr import IntImm, conjuncts, const, is_const
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import AttrStmt, For, SeqStmt, Stmt, seq
-from ..visit import substitute
+from ..stmt import AttrStmt, For, IfThenElse, SeqStmt, Stmt, seq
+from ..visit import substitute, uses_var
 from .passes import func_pass
 
 MAX_COPIES = 1024  # statements that a nest of unrolled loops may make: compilers take ever longer over more
@@ -47,6 +51,15 @@ class _Unroller:
         made = s.map_children(child)
         return made, max(size, 1), max(steps, 1.0)
 
+    @staticmethod
+    def ends(s: For, body: Stmt) -> bool:
+        """Whether the iterations of ``s`` are those for which a condition holds, up to one for which it does not."""
+        if not isinstance(body, IfThenElse) or body.else_case is not None or body.condition.dtype.lanes > 1:
+            return False
+        parts = [part for part in conjuncts(body.condition) if uses_var(part, s.loop_var)]
+        falls = all(found is not None and found[0] <= 0 for found in (inequality(part, s.loop_var) for part in parts))
+        return falls and not reads_memory(body.condition)
+
     def pragma(self, s: AttrStmt) -> tuple[Stmt, int, float]:
         saved = self.auto_max_step, self.explicit
         value = s.value.value if isinstance(s.value, IntImm) else 0
@@ -69,13 +82,19 @@ class _Unroller:
             return loop.replace(kind="unrolled"), size, steps * extent
         copies = max(size, 1) * extent
         if (s.kind == "unrolled" and copies <= self.max_copies) or automatic:
-            return seq(substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)), copies, steps * extent
+            each = [substitute(body, {s.loop_var: _at(s, k)}) for k in range(extent)]
+            return (_while_they_hold(each) if each and self.ends(s, body) else seq(each)), copies, steps * extent
         if s.kind != "unrolled":
             return loop, size, math.inf
         if copies <= MAX_COPIES:
             return loop, copies, math.inf
         notes = frozendict({**s.annotations, REASON: f"{copies} copies of its statements, {MAX_COPIES} are the most"})
         return loop.replace(kind="serial", annotations=notes), size, math.inf
+
+
+def _while_they_hold(copies: Sequence[Any]) -> Stmt:
+    """Copies of what runs under a condition that holds for no copy after one for which it does not: each asks once those before have."""
+    return reduce(lambda rest, s: s.replace(then_case=seq([s.then_case, rest])), copies[-2::-1], copies[-1])
 
 
 def _at(loop: For, k: int) -> Any:
@@ -91,7 +110,8 @@ def unroll_loop(
     Under ``pragma_auto_unroll_max_step`` serial loops of no more steps are unrolled too; with
     ``pragma_unroll_explicit`` 0 they are only marked, for the code generator. A nest that would make more than
     ``max_copies`` statements stays a loop, marked for the code generator; one that would make more than ``MAX_COPIES``
-    a serial loop, with the reason in its annotation ``rolled_because``.
+    a serial loop, with the reason in its annotation ``rolled_because``. Copies under a condition that holds for none after one
+    for which it does not, such as ``i < n``, ask it inside of the one before.
 
     >>> import tir
     >>> f = tir.script.parse('''
