@@ -19,7 +19,7 @@ from tir.tune.default import likeliest
 from tir.tune.nest import Nest, assuming, continued, usual
 from tir.tune.rules.contraction import contraction
 from tir.tune.space import space_of
-from tir.tune.versions import LONG, SHORT, in_versions
+from tir.tune.versions import LONG, NEAR, SHORT, in_versions
 from tir.visit import walk
 
 TARGET = "llvm -vector_width=128 -num-cores=1 -l2_bytes=65536"
@@ -171,9 +171,28 @@ def test_panels_from_beyond_the_cache_are_read_by_as_many_of_any_number_of_rows_
     assert sch.get(row).extent == high
 
 
-def test_many_sizes_have_one_short_version():
-    found = next(n for n in walk(tir.tune.default(symbolic(product), TARGET).func.body) if isinstance(n, IfThenElse))
+def test_many_sizes_have_one_version_where_any_is_short_or_none_is_far():
+    """It reads the panels in place, which stay in the L1 cache."""
+    sch = tir.tune.default(symbolic(product), "llvm -vector_width=512 -num-cores=1 -l1_bytes=49152")
+    found = next(n for n in walk(sch.func.body) if isinstance(n, IfThenElse))
     assert isinstance(found.condition, Or) and str(found.condition).count(f"< {LONG}") == 3
+    assert str(found.condition).count(f"< {2 * NEAR}") == 3
+    assert "b_pad" not in str(found.then_case) and "b_pad" in str(found.else_case)
+
+
+@pytest.mark.parametrize("sizes", [(33, 40, 17), (50, 49, 64), (35, 97, 70)])
+def test_panels_along_symbolic_terms_are_turned_in_registers(sizes: tuple[int, int, int]):
+    """The columns of these are symbolic, too: the last panel has as many vectors as are left."""
+    n, m, k = (te.var(f"n{number}") for number in range(3))
+    a, b = P((n, k), name="a"), P((m, k), name="b")
+    func = te.create_prim_func([a, b, ops.matmul(a, b, transp_b=True)])
+    sch = likeliest(func, space_of("llvm -vector_width=512 -num-cores=1"))
+    assert "T.Shuffle" in sch.mod.script() and "(n1 + 15) // 16" in sch.mod.script()
+    rng = np.random.default_rng(0)
+    left, right = (rng.standard_normal((size, sizes[2]), "float32") for size in sizes[:2])
+    out = np.zeros(sizes[:2], "float32")
+    tir.build(sch.mod, "llvm -vector_width=512 -num-cores=1")(left, right, out)
+    np.testing.assert_allclose(out, left @ right.T, rtol=1e-4, atol=1e-4)
 
 
 def test_two_sizes_are_asked_one_after_the_other():

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from ..arith import simplify
-from ..expr import Expr, Or, Var, const
+from ..expr import And, Expr, Or, Var, const
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
@@ -19,33 +19,40 @@ from .nest import assuming
 SHORT = 8  # what a short size counts as
 LONG = 32  # from this on a size is a long one: two vectors of partial results fill
 FEW = 2  # sizes for each of which there are versions of its own
+NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
 
 
 def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
     """``func`` as ``scheduled`` gives it where its sizes are short (:func:`.nest.assuming`), or else ``usual``; None if that is the same,
     and where panels of constants are made once in any case. What a version asks of its iterations that its sizes imply, it asks no more.
 
-    With some sizes there are versions for each of them being short or long; with many, one for all short that runs where any is.
+    With some sizes there are versions for each of them being short or long; with many, one that runs where any is short, or all are :data:`NEAR`:
+    of what the rules make for these, as where operands are not copied to panels, or else for short ones.
     """
     sizes = _sizes(func)
     if not sizes or "tir.constant" in func.attrs:
         return None
-    made = {frozenset[Var](): usual}
+    made = {(frozenset[Var](), SHORT): usual}
     of_text = {usual.script(): usual}
 
-    def version(short: frozenset[Var]) -> PrimFunc:
-        if short not in made:
-            with assuming(dict.fromkeys(short, SHORT)):
+    def version(short: frozenset[Var], size: int = SHORT) -> PrimFunc:
+        if (short, size) not in made:
+            with assuming(dict.fromkeys(short, size)):
                 new = scheduled()
-            made[short] = of_text.setdefault(new.script(), new)
-        return made[short]
+            made[short, size] = of_text.setdefault(new.script(), new)
+        return made[short, size]
 
     telling = [v for v in sizes if version(frozenset([v])) is not usual]
     if not telling:
         return None
     if len(telling) > FEW:
-        either = reduce(Or, (v < LONG for v in telling))
-        chosen = _either(either, version(frozenset(sizes)), usual)
+        every = frozenset(sizes)
+        any_short = reduce(Or, (v < LONG for v in telling))
+        if version(every, NEAR) is usual:
+            chosen = _either(any_short, version(every), usual)
+        else:
+            all_near = reduce(And, (v < 2 * NEAR for v in telling))
+            chosen = _either(Or(any_short, all_near), version(every, NEAR), usual)
     else:
         chosen = _tree(telling, frozenset(), version)
     return tidied(convert_ssa(chosen))
