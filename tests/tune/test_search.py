@@ -363,7 +363,14 @@ def test_functions_that_are_one_program_are_tuned_once():
         sch.split(i, sch.sample_perfect_tile(i, 2, 64), names=["rows", "row"])
 
     result = tir.tune(
-        mod, trials=12, space=any_space, runner=Computed(), clock=clock, verbose=False, weights={"two": 100}
+        mod,
+        trials=12,
+        space=any_space,
+        runner=Computed(),
+        clock=clock,
+        model=unknown,
+        verbose=False,
+        weights={"two": 100},
     )
     assert [one.task.names for one in result.tuned] == [("one", "three"), ("two",)]
     assert len(result.tuned[1].search.trials) > 0 and len(result.trials) <= 12
@@ -512,7 +519,7 @@ def test_an_answer_that_is_no_measurement_of_each_job_is_refused(answer, told):
             return answer(jobs)
 
     with pytest.raises(tir.TirError, match=rf"Careless.measure {told}(.|\n)*legal: a list of one Measurement"):
-        tir.tune(parse(MATMUL), "llvm", trials=2, runner=Careless(), verbose=False)
+        tuned(trials=2, runner=Careless())
 
 
 def test_a_seed_has_64_bits_as_the_records_keep_it():
