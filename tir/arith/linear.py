@@ -39,6 +39,7 @@ from ..expr import (
     StringImm,
     Sub,
     Var,
+    arithmetic,
     cast,
 )
 from ..node import Memo, Node
@@ -81,8 +82,8 @@ def _is_data(e: Expr) -> bool:
 
 
 def _sources(e: Any) -> Sequence[Any] | None:
-    """The parts of ``e`` that make data of it where they are; None: it is data. An operation on constants is folded where it
-    is made, unless its type does not hold the result."""
+    """The parts of ``e`` that make data of it where they are; None: it is data, as an operation on constants is of which the
+    type does not hold the result."""
     if isinstance(e, Var):
         return () if is_index(e.dtype.element) else None
     if isinstance(e, BufferLoad):
@@ -91,7 +92,9 @@ def _sources(e: Any) -> Sequence[Any] | None:
         source = e.value.dtype.element
         return (e.value,) if (is_index(source) or source.is_bool) and type(e.value) is not IntImm else None
     if isinstance(e, (Add, Sub, Mul, FloorDiv, Div)):
-        return None if type(e.a) is type(e.b) is IntImm else (e.a, e.b)
+        if type(e.a) is not IntImm or type(e.b) is not IntImm:
+            return e.a, e.b
+        return () if not e.b.value or type(arithmetic(type(e), e.a, e.b)) is IntImm else None
     if isinstance(e, Select):
         return e.true_value, e.false_value
     if isinstance(e, Call):
