@@ -195,7 +195,9 @@ class Draw:
             choice: Any = self.random.choice([0.5, 1.0, 2.0, -3.0, 100.0, 0.25])
         else:
             info = np.iinfo(dtype)
-            choice = self.random.choice([1, 2, 3, 5, 6, 7, 12, 64, 100, info.max, info.min, info.max // 2 + 1])
+            choice = self.random.choice(
+                [1, 2, 3, 5, 6, 7, 12, 64, 100, info.max, info.min, info.max // 2 + 1, info.min and -1]
+            )
         return Value(f"T.{dtype}({choice})", np.full(self.n, choice, dtype))
 
     def second(self, dtype: str, depth: int) -> Value:
@@ -251,7 +253,7 @@ class Draw:
         if dtype == "bool":
             return self.condition(depth)
         if not depth:
-            return self.element(dtype, 0)
+            return self.constant(dtype) if dtype in INTEGERS and self.chance(0.1) else self.element(dtype, 0)
         if self.chance(0.15):
             return self.element(dtype, depth)
         forms = [self.cast, self.cast, self.sum, self.product, self.extreme, self.choose, self.choose, self.of_index]
