@@ -125,3 +125,21 @@ def test_the_logarithm_of_a_constant_size():
     assert simplify(cast("int32", FloatImm(-2.5, f32))).value == -2
     for value in (float("nan"), float("inf"), 3e9):
         assert not isinstance(simplify(cast("int32", FloatImm(value, f32))), IntImm)
+
+
+@pytest.mark.parametrize(
+    ("known", "other", "shown"),
+    [
+        (I >= 0, EQ(I, IntImm(0)), I >= 1),
+        (I >= 3, EQ(IntImm(3), I), I >= 4),
+        (I <= 7, EQ(I, IntImm(7)), I <= 6),
+        (I - J >= 2, EQ(I, J + 2), I > J + 2),
+    ],
+)
+def test_what_is_not_an_end_of_a_range_is_inside_of_it(known: Expr, other: Expr, shown: Expr):
+    ctx = Analyzer()
+    ctx.assume(known)
+    assert not ctx.can_prove(shown)
+    with ctx.constraint(Not(other)):
+        assert ctx.can_prove(shown)
+    assert not ctx.can_prove(shown)

@@ -214,6 +214,9 @@ class Analyzer:
 
     def _assume_comparison(self, kind: type, a: Expr, b: Expr) -> None:
         form = value_form(self, a).minus(value_form(self, b))
+        if kind is NE:  # an end of what it is known to be within
+            low, high = self.fact_bound(form) or UNBOUNDED
+            kind = GT if low == -form.const else LT if high == -form.const else NE
         if kind in (GT, GE, EQ):
             fact = form.copy()
             fact.const -= kind is GT
