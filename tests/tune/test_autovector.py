@@ -119,6 +119,15 @@ def test_what_few_vectors_load_is_taken_out_of_the_loop_around(terms: int, is_pl
     assert (made.mod.script() == tir.Schedule(program).mod.script()) == is_plain
 
 
+@pytest.mark.parametrize("offset", [0, 1])
+def test_every_eighth_element_is_selected_from_vectors_by_llvm_alone(offset: int):
+    """Elsewhere an element takes a load and a shuffle; what is selected takes loads that may cross lines, and shuffles that do not."""
+    x = te.placeholder((16, 776), name="X")
+    program = te.create_prim_func([x, te.compute((16, 8, 96), lambda i, p, j: x[i, j * 8 + p + offset], name="Y")])
+    made = tir.tune.default(program, f"{ONE} -vector_width=512 -l1_bytes=49152 -l2_bytes=2097152")
+    assert made.mod.script() == tir.Schedule(program).mod.script()
+
+
 def test_an_extremum_of_numbers_that_may_be_nan_is_compared_and_selected():
     x, y = (BufferLoad(decl_buffer((4,), "float32"), (const(n),)) for n in range(2))
     assert [work_of(e)[0] for e in (Max(x, y), x + y)] == [3, 1]

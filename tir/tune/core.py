@@ -48,7 +48,7 @@ WINDOW = 256  # instructions, of several vectors, that wait for operands at a ti
 PORTS = 2  # vector operations and loads a cycle, of vectors that a core does not do in parts
 CLOSE = 4  # elements between the lanes of a vector that is selected from whole vectors, at most
 INTERLEAVED = 8  # the same in loops of which LLVM makes vectors
-GATHER = 1.6  # loads that one lane of a strided vector takes, where LLVM loads the elements of a vector one by one
+GATHER = 2.1  # loads that one lane of a strided vector takes, where LLVM loads its elements one by one: a load and a shuffle, of which there is one a cycle
 TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
 
 
@@ -515,7 +515,7 @@ def _instructions(
     step = max((abs(s) for s in steps if s is not None), default=0)
     if None not in steps and step <= (INTERLEAVED if around.own else CLOSE):
         shared = prod(_extent(loop) for loop in straight if 0 < (access.stride(loop.loop_var) or 0) < step)
-        return each * parts * (step - 1 + step / min(step, shared)) * (1 + _crossing(access, around, parts))
+        return each * parts * (step - 1 + step / min(step, shared) * (1 + _crossing(access, around, parts)))
     by_data = has_load(*access.indices)
     clamped = any(
         isinstance(n, (Max, Min)) and any(uses_var(n, x.loop_var) for x in lanes)
