@@ -74,7 +74,7 @@ def usual_schedule(begin: Schedule, space: Space) -> Schedule:
     best = _least(begin, space)
     if space.env.target.kind in GPUS:
         return best
-    func = in_versions(begin.func, best.func, lambda: _least(begin, space).func)
+    func = in_versions(begin.func, best.func, lambda: _least(begin, space).func, space.env.lanes(32))
     if func is None:
         return best
     mod = begin.mod.with_function(begin.func_working_on, func)

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from ..arith import simplify
-from ..expr import And, Expr, Or, Var, const
+from ..expr import And, BufferLoad, Expr, Or, Var, const, constant
 from ..function import PrimFunc
 from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse
@@ -20,14 +20,16 @@ SHORT = 8  # what a short size counts as
 LONG = 32  # from this on a size is a long one: two vectors of partial results fill
 FEW = 2  # sizes for each of which there are versions of its own
 NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
+STRAIGHT = 5  # vectors of a row of which straight code is worth a version
 
 
-def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc]) -> PrimFunc | None:
+def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc], lanes: int) -> PrimFunc | None:
     """``func`` as ``scheduled`` gives it where its sizes are short (:func:`.nest.assuming`), or else ``usual``; None if that is the same,
     and where panels of constants are made once in any case. What a version asks of its iterations that its sizes imply, it asks no more.
 
     With some sizes there are versions for each of them being short or long; with many, one that runs where any is short, or all are :data:`NEAR`:
-    of what the rules make for these, as where operands are not copied to panels, or else for short ones.
+    of what the rules make for these, as where operands are not copied to panels, or else for short ones. Where a size is the length of
+    rows that are reduced, there is a version for each number of vectors of ``lanes`` that a short row has.
     """
     sizes = _sizes(func)
     if not sizes or "tir.constant" in func.attrs:
@@ -45,7 +47,10 @@ def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFun
     telling = [v for v in sizes if version(frozenset([v])) is not usual]
     if not telling:
         return None
-    if len(telling) > FEW:
+    rows = next((v for v in telling if _is_of_rows(func, v)), None)
+    if rows is not None and lanes >= 4:
+        chosen = _by_vectors(rows, lanes, lambda size: version(frozenset([rows]), size), usual)
+    elif len(telling) > FEW:
         every = frozenset(sizes)
         any_short = reduce(Or, (v < LONG for v in telling))
         if version(every, NEAR) is usual:
@@ -71,6 +76,31 @@ def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[
     first, *rest = sizes
     yes, no = _tree(rest, short | {first}, version), _tree(rest, short, version)
     return _either(first < LONG, yes, no, {first: const(LONG, first.dtype)})
+
+
+def _is_of_rows(func: PrimFunc, size: Var) -> bool:
+    """Whether the terms of reductions are rows of that ``size``, and no block reads operands again for another axis, as products do."""
+    found = False
+    for block in (n for n in statements(func.body) if isinstance(n, Block) and n.iter_vars):
+        axes = [i for i in block.iter_vars if constant(i.dom.extent) != 1]
+        places = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)]
+        if len(axes) > max(map(len, places), default=0):
+            return False
+        rows = {i.var for i in axes if i.iter_type == "reduce" and i.dom.extent is size}
+        found |= any(place[-1] in rows for place in places)
+    return found
+
+
+def _by_vectors(size: Var, lanes: int, version: Callable[[int], PrimFunc], usual: PrimFunc) -> PrimFunc:
+    """Versions in which a row is empty, part of a vector of half as many ``lanes``, one vector, and so many vectors, of which only the last one is a
+    part: each is straight code for what its sizes imply."""
+    half = version(lanes // 2)
+    shorter = {1: half, lanes // 2 + 1: half, lanes + 1: version(lanes)}
+    shorter |= {n * lanes: version(2 * lanes) for n in range(2, STRAIGHT + 1)}
+    chosen = usual
+    for end, made in reversed(shorter.items()):
+        chosen = _either(size < end, made, chosen, {size: const(end - 1, size.dtype)})
+    return chosen
 
 
 def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Expr] | None = None) -> PrimFunc:
