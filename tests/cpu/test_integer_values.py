@@ -281,6 +281,22 @@ def f(A: T.Buffer((10,), "{dtype}"), B: T.Buffer((10,), "{dtype}"), O: T.Buffer(
         assert found == expected.tolist()
 
 
+# of a size of 64 bits, and what it is of 715827883
+LOW_BITS = {
+    "a remainder": ('T.Cast("int32", n * T.int64(6)) % 6', 2),
+    "a difference": ('T.Cast("int32", n * T.int64(6)) - 3', -1),
+    "a comparison": ('T.Select(T.Cast("int32", n * T.int64(6)) < 6, 1, 0)', 1),
+}
+
+
+@pytest.mark.parametrize("name", LOW_BITS)
+def test_a_narrower_integer_has_the_low_bits_of_a_size(name: str):
+    value, expected = LOW_BITS[name]
+    func = parse(f'@T.prim_func\ndef f(n: T.int64, O: T.Buffer((1,), "int32")):\n    O[0] = {value}')
+    for target in ("interpreter", "llvm"):
+        assert tir.build(func, target).new(715827883).tolist() == [expected]
+
+
 MOST = "T.int32(2147483647)"
 # arithmetic of constants alone, and what it is: it wraps, and is no index arithmetic
 CONSTANTS = {

@@ -55,7 +55,7 @@ def is_index(dtype: DType) -> bool:
 def is_data(e: Expr, names: Collection[Var] = ()) -> bool:
     """Whether ``e`` is computed from data, so that its sums and products wrap around.
 
-    Data is what is loaded, called for, shifted to the left or converted from another kind of number, constants of which the
+    Data is what is loaded, called for, shifted to the left or converted from another kind of number or a wider one, constants of which the
     type does not hold the result, and the variables ``names``. All other sums and products of int32 and int64, of loop
     variables, sizes and scalar parameters, do not overflow.
     """
@@ -90,7 +90,8 @@ def _sources(e: Any) -> Sequence[Any] | None:
         return None
     if isinstance(e, Cast):
         source = e.value.dtype.element
-        return (e.value,) if (is_index(source) or source.is_bool) and type(e.value) is not IntImm else None
+        held = (is_index(source) and source.bits <= e.dtype.bits) or source.is_bool
+        return (e.value,) if held and type(e.value) is not IntImm else None
     if isinstance(e, (Add, Sub, Mul, FloorDiv, Div)):
         if type(e.a) is not IntImm or type(e.b) is not IntImm:
             return e.a, e.b
