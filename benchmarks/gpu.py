@@ -19,7 +19,7 @@ import numpy as np
 
 import tir
 from codegen.cuda.driver import driver, has_device
-from codegen.doctor import doctor
+from codegen.diagnosis import doctor
 from tests.gpu_examples import NAMES, architectures, load
 from tir.display import text_table
 from tir.dtype import DType

@@ -26,8 +26,8 @@ from tir import ops, te
 from tir.equal import structural_digest
 from tir.function import IRModule
 from tir.testing.oracle import random_inputs
+from tir.tune.cost_model import floor, predict, smooth_maximum
 from tir.tune.drawing import Replays, RuleSource
-from tir.tune.model import floor, predict, smooth_maximum
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
 

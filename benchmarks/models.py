@@ -79,7 +79,7 @@ def _growth(path: Path, target: str) -> int:
     """By how many bytes this process grows when it compiles a model and calls it ten times."""
     from onnx import helper, numpy_helper
 
-    from tir.graph.calls import give_back
+    from tir.graph.model_calls import give_back
 
     x, y = (helper.make_tensor_value_info(name, 1, [64, 64]) for name in "xy")
     w = numpy_helper.from_array(np.ones((64, 64), "float32"), "w")

@@ -12,7 +12,7 @@ import numpy as np
 import tir
 from tests.hand_schedules.dot_gemm import scheduled_dot_gemm
 from tir import ops, te
-from tir.amx import tiles_available
+from tir.amx_permission import tiles_available
 from tir.interp.numbers import storage_dtype
 from tir.library import attention, conv, elementwise, gemm, rows
 from tir.library.conv import RESNET50, Layer

@@ -9,9 +9,9 @@ import time
 from tir.errors import BuildError
 from tir.interp.named_arguments import aligned_zeros
 
+from .llvm.amx_tiles import configure, request_tiles
 from .llvm.compile import Loaded, Machine, machine, object_code
 from .llvm.text import FunctionText, ModuleText
-from .llvm.tiles import configure, request_tiles
 from .llvm.types import vector
 
 _CHAINS = 16  # independent sums: more than latency x issue width of any current core

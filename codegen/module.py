@@ -18,8 +18,8 @@ from tir.function import IRModule, PrimFunc
 from tir.names import near_names
 
 from . import container
+from .callable import NativeFunction, Runtime
 from .calls import Function, HostFunction
-from .function import NativeFunction, Runtime
 from .llvm.compile import assembly, loaded, optimised
 
 if TYPE_CHECKING:
@@ -461,7 +461,7 @@ def load(path: str | Path) -> Module:
     file = container.read(Path(path))
     try:
         if file.kind == "cuda":
-            from .cuda import saved as cuda
+            from .cuda import cuda_files as cuda
 
             return cuda.read(file, Path(path).resolve())
         return LoadedModule.of(file, Path(path).resolve())

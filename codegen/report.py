@@ -25,7 +25,7 @@ from tir.visit import rewrite, uses_var, walk
 
 from .llvm.peel import peel_first_iterations
 from .llvm.scalar_replacement import HELD, promote_accumulators
-from .runtime.parallel import openmp
+from .runtime.openmp import openmp
 
 MARKS = ("parallel", "vectorized", "unrolled")
 TAG = "report_number"

@@ -19,7 +19,7 @@ from tir.interp.gpu import Breakpoint, SimReport, SimulationError, simulate
 from tir.interp.numbers import storage_dtype
 
 from .calls import HostFunction
-from .host import HostProgram
+from .host_program import HostProgram
 from .module import Module
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from tir.errors import ModelError, RunError
 from tir.graph import PASSES, Graph, optimized
+from tir.graph.graph_passes import evaluate
 from tir.graph.model import CompiledModel, compile_optimized
-from tir.graph.passes import evaluate
 
 FLOATS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("Neg", {}), ("Abs", {}), ("Cos", {}), ("Sin", {}), ("Erf", {}), ("Exp", {}),

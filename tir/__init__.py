@@ -27,11 +27,11 @@ _LAZY = {
     "fold_constants": ("tir.schedule.constants", "fold_constants"),
     "lower": ("tir.transform.pipeline", "lower"),
     "build": ("codegen.build", "build"),
-    "doctor": ("codegen.doctor", "doctor"),
+    "doctor": ("codegen.diagnosis", "doctor"),
     "load": ("tir.saved", "load"),
     "Analyzer": ("tir.arith", "Analyzer"),
     "simplify": ("tir.arith", "simplify"),
-    "register_func": ("codegen.runtime.packed", "register_func"),
+    "register_func": ("codegen.runtime.packed_functions", "register_func"),
     "PrimExpr": ("tir.expr", "Expr"),
     "SizeVar": ("tir.expr", "Var"),
     "DataType": ("tir.dtype", "DType"),
@@ -72,7 +72,7 @@ EXPRESSIONS = frozenset(
 
 if TYPE_CHECKING:
     from codegen.build import build
-    from codegen.doctor import doctor
+    from codegen.diagnosis import doctor
 
     from .arith import Analyzer, simplify
     from .arith.index_map import IndexMap

@@ -12,7 +12,7 @@ from tir.function import IRModule as IRModule, PrimFunc as PrimFunc
 from tir.stmt import Allocate as Allocate, AllocateConst as AllocateConst, AssertStmt as AssertStmt, AttrStmt as AttrStmt, Block as Block, BlockRealize as BlockRealize, BufferRealize as BufferRealize, BufferStore as BufferStore, DeclBuffer as DeclBuffer, Evaluate as Evaluate, For as For, IfThenElse as IfThenElse, LetStmt as LetStmt, SeqStmt as SeqStmt, Stmt as Stmt, While as While
 from tir.target import Target as Target
 from codegen.build import build as build
-from codegen.doctor import doctor as doctor
+from codegen.diagnosis import doctor as doctor
 from tir.arith import Analyzer as Analyzer, simplify as simplify
 from tir.arith.index_map import IndexMap as IndexMap
 from tir.equal import assert_structural_equal as assert_structural_equal, structural_equal as structural_equal, structural_hash as structural_hash
@@ -21,7 +21,7 @@ from tir.saved import load as load
 from tir.schedule import BlockRV as BlockRV, ExprRV as ExprRV, LoopRV as LoopRV, Schedule as Schedule, Trace as Trace
 from tir.transform.pipeline import lower as lower
 from tir.schedule.constants import fold_constants as fold_constants
-from codegen.runtime.packed import register_func as register_func
+from codegen.runtime.packed_functions import register_func as register_func
 from tir.compat import array as array, compile as compile, cpu as cpu, cuda as cuda, device as device, ir as ir, nd as nd, runtime as runtime, CallEffectKind as CallEffectKind, ForKind as ForKind, comm_reducer as comm_reducer, convert as convert, stmt_functor as stmt_functor, cuda as gpu, device as context
 from tir.tune import autotvm as autotvm
 from tir.te import var as var, size_var as size_var, placeholder as placeholder, compute as compute, create_schedule as create_schedule, reduce_axis as reduce_axis, thread_axis as thread_axis, scan as scan, extern as extern, hybrid as hybrid, decl_tensor_intrin as decl_tensor_intrin, sum as sum

@@ -125,7 +125,7 @@ def array(value: Any, device: Device | None = None) -> Any:
 
     host = np.array(value, order="C")
     if device is not None and device.kind == "cuda":
-        from codegen.cuda.arrays import DeviceArray
+        from codegen.cuda.device_arrays import DeviceArray
         from codegen.cuda.driver import driver
 
         return DeviceArray.of(host, driver(device.index))

@@ -11,7 +11,7 @@ class _Callable(ModuleType):
     """A module that is called as the function of its name: importing ``tir.doctor`` must not hide ``tir.doctor()``."""
 
     def __call__(self) -> Any:
-        from codegen.doctor import doctor
+        from codegen.diagnosis import doctor
 
         return doctor()
 
@@ -19,6 +19,6 @@ class _Callable(ModuleType):
 sys.modules[__name__].__class__ = _Callable
 
 if __name__ == "__main__":
-    from codegen.doctor import doctor
+    from codegen.diagnosis import doctor
 
     print(doctor())

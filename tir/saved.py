@@ -31,7 +31,7 @@ def load(path: str | Path, weights: str | Path | None = None) -> Any:
 
     module = load_module(path)
     if isinstance(module.about.get("model"), dict):
-        from .graph.saved import loaded
+        from .graph.saved_model import loaded
 
         return loaded(module, weights)
     if weights is not None:

@@ -5,9 +5,9 @@ files can be linked into one program. docs/aot.md has the calling convention.
 """
 
 from .files import SUFFIXES, Extras, Options, write
-from .functions import exported
-from .levels import Code, code_for
 from .loading import Saved
-from .threads import THREADS
+from .processors import Code, code_for
+from .prototypes import exported
+from .thread_pools import THREADS
 
 __all__ = ["SUFFIXES", "THREADS", "Code", "Extras", "Options", "Saved", "code_for", "exported", "write"]

@@ -22,12 +22,12 @@ from ..elf.objects import MAGIC, filled
 from ..llvm.compile import joined, object_code
 from ..llvm.cpu_features import Needs
 from ..llvm.text import byte_string, own_name
-from .checks import TENSOR, checks
+from .argument_checks import TENSOR, checks
 from .cmake import cmake_file
-from .functions import exported
 from .hooks import PROTOTYPES, setters, with_allocator
-from .levels import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
-from .threads import POOL_PROTOTYPE, THREADS, pool_setter, with_threads
+from .processors import CPU_PROTOTYPE, Code, choice, cpu_function, parts_of
+from .prototypes import exported
+from .thread_pools import POOL_PROTOTYPE, THREADS, pool_setter, with_threads
 
 SUFFIXES = (".so", ".o", ".a", ".dylib")
 

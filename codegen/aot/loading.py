@@ -11,7 +11,7 @@ from .. import container
 from ..llvm.compile import Library, Loaded
 from ..llvm.cpu_features import Needs
 from ..llvm.text import own_name
-from ..runtime.parallel import VARIABLES
+from ..runtime.openmp import VARIABLES
 
 # Beside an object that is loaded, which nothing links with OpenMP; a module loaded here has its own team of threads.
 _ONE_THREAD = """\

@@ -1,6 +1,6 @@
 """A CUDA module as a C file: its machine code and PTX as arrays, and functions that launch its kernels by the driver's API.
 
-The host function that lowering left becomes C99, statement by statement; :mod:`codegen.host` runs the same statements from
+The host function that lowering left becomes C99, statement by statement; :mod:`codegen.host_program` runs the same statements from
 Python. A program compiles the file with ``cuda.h`` and links the driver's library (``-lcuda``).
 """
 
@@ -33,9 +33,9 @@ from tir.stmt import (
 from tir.visit import substitute
 
 from .. import container
-from ..aot.functions import Function, Parameter, c_scalar, exported
+from ..aot.prototypes import Function, Parameter, c_scalar, exported
 from ..c_names import identifier, parameter
-from ..host import LAUNCH_SIZES
+from ..host_program import LAUNCH_SIZES
 from .tensor_map import MapParameter
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from codegen.calls import Function
-from codegen.host import HostProgram
+from codegen.host_program import HostProgram
 from codegen.module import Module, Timing
 from tir.aliases import shares_memory
 from tir.analysis.effects import effects
@@ -32,8 +32,8 @@ from tir.op import string_arg
 from tir.target import Target
 from tir.visit import walk
 
-from . import launcher, nvrtc, saved
-from .arrays import DeviceArray, as_shadow, device_number, where_is
+from . import cuda_files, launcher, nvrtc
+from .device_arrays import DeviceArray, as_shadow, device_number, where_is
 from .driver import Driver, arch_of, driver
 from .kernel import KernelText, emit_kernel, source_of
 from .plan import Address, Plan
@@ -155,7 +155,7 @@ class CUDAModule(Module):
         elif header is not None:
             raise BuildError(f"a header is for what C compiles, a {launcher.SUFFIX}, and not for {Path(path).name!r}")
         else:
-            saved.write(Path(path), self)
+            cuda_files.write(Path(path), self)
 
     @property
     def report(self) -> Report:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.host import HostProgram
+from codegen.host_program import HostProgram
 from tir.dtype import DType
 from tir.errors import RunError
 from tir.expr import Var

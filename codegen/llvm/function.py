@@ -19,10 +19,11 @@ from tir.stmt import BufferStore, For, LetStmt, Stmt, While
 from tir.visit import has_load, kinds, nodes_of, uses_var
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
+from .amx_tiles import configure_tiles
 from .generator import Generator, Program
 from .invariants import Hoisted
 from .memory import from_memory
-from .neighbours import LINE, share_neighbours
+from .neighbour_loads import LINE, share_neighbours
 from .parallel import PACKED, declare_runtime
 from .peel import peel_first_iterations
 from .scalar_replacement import promote_accumulators
@@ -30,7 +31,6 @@ from .signature import buffer_alignment, size_vars, slots_of
 from .speculation import speculatable_loads
 from .starts import begin_with_terms
 from .text import FunctionText, ModuleText, own_name, symbol
-from .tiles import configure_tiles
 from .types import memory_element, value_type, vector
 from .workspace import emit_workspaces
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tir.aliases import shares_memory
 from tir.arith import Analyzer
-from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import linear
+from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant

@@ -23,7 +23,7 @@ from tir.expr import (
     constant,
     is_const,
 )
-from tir.interp.host import PRINT
+from tir.interp.host_functions import PRINT
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 from tir.stmt import BufferStore
@@ -560,7 +560,7 @@ def _llvm_intrinsic(g: Generator, e: Call) -> str:
 def _packed(g: Generator, e: Call) -> str:
     """A call of a registered Python function: arguments in 8-byte slots, and the number of this call site.
 
-    The run-time side is :mod:`codegen.runtime.packed`.
+    The run-time side is :mod:`codegen.runtime.packed_functions`.
     """
     return _call_python(g, e, string_arg(e.args[0]), [_described(arg) for arg in e.args[1:]])
 

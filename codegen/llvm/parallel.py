@@ -1,7 +1,7 @@
 """A parallel loop: its body is outlined into a function that a team of threads runs on equal shares.
 
 The code calls the module's global function pointers ``__tir_parallel``, ``__tir_thread`` and ``__tir_threads``, which
-:mod:`codegen.runtime.parallel` sets to the OpenMP run-time; initially they run the loop serially, so that the code also
+:mod:`codegen.runtime.openmp` sets to the OpenMP run-time; initially they run the loop serially, so that the code also
 works without OpenMP.
 """
 
@@ -11,10 +11,10 @@ from tir.expr import Var
 from tir.stmt import For
 from tir.visit import free_vars
 
+from .amx_tiles import configure_tiles
 from .generator import Generator
-from .loops import counted_loop
+from .rotated_loops import counted_loop
 from .text import FunctionText, ModuleText, symbol
-from .tiles import configure_tiles
 from .types import value_type
 
 RUNTIME = """\

@@ -8,7 +8,7 @@ from typing import Any
 from tir.aliases import shares_memory
 from tir.analysis.evaluation import LAZY, evaluated_parts, is_lazy
 from tir.arith import Analyzer
-from tir.arith.lanes import lane_offsets
+from tir.arith.strided_lanes import lane_offsets
 from tir.buffer import Buffer, Range
 from tir.expr import BufferLoad, Call, Expr, IntImm, Var
 from tir.function import PrimFunc

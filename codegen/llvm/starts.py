@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from math import copysign
 
 from tir.aliases import may_alias, shares_memory, sharing
-from tir.analysis.reductions import MAXIMUM, MINIMUM, SUM, Combiner
+from tir.analysis.reduction_forms import MAXIMUM, MINIMUM, SUM, Combiner
 from tir.arith import simplify
 from tir.arith.linear import key
 from tir.expr import TRUE, Add, Broadcast, BufferLoad, Call, Expr, FloatImm, IntImm, Max, Min, Var

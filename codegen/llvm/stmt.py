@@ -29,11 +29,11 @@ from tir.stmt import (
 from tir.transform.use_workspace import STACK_BYTES
 from tir.visit import is_pure, walk
 
+from .amx_tiles import TILES, allocate_tiles
 from .generator import Generator, stmt_rule
-from .loops import UNROLL, counted_loop
 from .memory import store
 from .parallel import parallel_loop
-from .tiles import TILES, allocate_tiles
+from .rotated_loops import UNROLL, counted_loop
 from .workspace import allocate, workspace_slot
 
 KEPT_BYTES = 256 << 20  # one up to this size is kept for the next call: fresh pages cost more time than a fast kernel

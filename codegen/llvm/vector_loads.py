@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from tir.arith import simplify
-from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.linear import is_index, key
+from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.expr import Add, Broadcast, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast, is_const
 from tir.visit import walk
 

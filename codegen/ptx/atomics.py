@@ -9,7 +9,7 @@ import numpy as np
 from .compiler import Compiler, step
 from .floats import BF16, F16
 from .loads import access, find, take_hints, write
-from .machine import Machine, Step
+from .multiprocessor import Machine, Step
 from .syntax import BYTES, Instruction
 from .table import Array, Mods, bits_of, numpy_type
 

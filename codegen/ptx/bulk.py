@@ -15,8 +15,8 @@ import numpy as np
 from .atomics import operation
 from .compiler import Compiler, Get
 from .loads import access, take_hints
-from .machine import Machine, Step
 from .memory import GLOBAL, LOCAL, PARAM, SHARED, GlobalMemory
+from .multiprocessor import Machine, Step
 from .proxies import CHUNK, Running, running, shared_of
 from .syntax import BYTES, Instruction
 from .table import Array, Mods, numpy_type

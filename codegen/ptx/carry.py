@@ -6,7 +6,7 @@ import numpy as np
 
 from .compiler import Compiler, step
 from .integers import high
-from .machine import Machine, Step
+from .multiprocessor import Machine, Step
 from .syntax import Instruction
 from .table import Array, Mods
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .compiler import Compiler, step
-from .machine import DONE, RANK_AT, Machine, Step
 from .memory import LOCAL, PARAM, SHARED
+from .multiprocessor import DONE, RANK_AT, Machine, Step
 from .proxies import synchronised
 from .syntax import Instruction, Reg
 from .table import Mods, bits_of

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from . import convert, integers, reals, unknown  # noqa: F401  (they fill the table of forms)
-from .flatten import flatten
-from .machine import STOP, Machine, Step
+from .inlined_calls import flatten
 from .memory import laid_out
+from .multiprocessor import STOP, Machine, Step
 from .syntax import Address, Both, Function, Imm, Instruction, Name, Negated, PTXError, PTXModule, Reg, Special, Vector
 from .table import FORMS, Array, Mods, bits_of, is_int, numpy_type
 

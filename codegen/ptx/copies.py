@@ -9,8 +9,8 @@ import numpy as np
 
 from .compiler import Compiler, step
 from .loads import access, find, take_hints
-from .machine import Machine, Step
 from .memory import GLOBAL
+from .multiprocessor import Machine, Step
 from .syntax import Imm, Instruction, PTXFault
 from .table import Array, Mods
 from .transactions import Transactions, barrier_at

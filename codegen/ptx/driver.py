@@ -10,9 +10,9 @@ import numpy as np
 from tir.errors import RunError
 
 from .compiler import Program
-from .machine import ORDERS, Machine
 from .memory import GLOBAL, GlobalMemory
-from .parser import parse
+from .multiprocessor import ORDERS, Machine
+from .ptx_parser import parse
 from .syntax import PTXError, PTXFault
 from .tensor_maps import encode
 from .traffic import Traffic

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .compiler import Compiler, step
-from .machine import BARRIER, DONE, STOP, Machine, Step
+from .multiprocessor import BARRIER, DONE, STOP, Machine, Step
 from .proxies import WatchedSpace
 from .syntax import Imm, Instruction, Name
 from .table import Mods

@@ -8,8 +8,8 @@ import numpy as np
 
 from . import unknown
 from .compiler import Compiler, Get, step
-from .machine import Machine, Step
 from .memory import GLOBAL, LOCAL, PARAM, SHARED, Space
+from .multiprocessor import Machine, Step
 from .proxies import synchronised
 from .syntax import BYTES, Instruction, Vector
 from .table import Array, Mods, bits_of

@@ -17,7 +17,7 @@ from . import unknown
 from .compiler import Compiler, step
 from .floats import BF16, F16, F32, SMALL
 from .loads import access, find, write
-from .machine import Machine, Step
+from .multiprocessor import Machine, Step
 from .syntax import Instruction, Reg, Vector
 from .table import Array, Mods
 from .warps import full_warps, together

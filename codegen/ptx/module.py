@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.cuda import nvrtc
-from codegen.cuda.arrays import type_of
+from codegen.cuda.device_arrays import type_of
 from codegen.cuda.module import CUDAFunction, CUDAModule
 from codegen.cuda.plan import Plan
 from codegen.module import Timing, measure
@@ -21,7 +21,7 @@ from tir.interp.numbers import storage_dtype
 from tir.target import Target
 
 from .driver import PTXDriver
-from .machine import ORDERS
+from .multiprocessor import ORDERS
 from .report import Report
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from .compiler import Compiler
 from .loads import find
-from .machine import Machine, Step
 from .memory import GLOBAL
+from .multiprocessor import Machine, Step
 from .syntax import Instruction, Vector
 
 _FORMAT = re.compile(r"%(?:[-+ #0]*\d*(?:\.\d+)?)(hh|h|ll|l|z)?([diouxXeEfFgGaAcsp%])")

@@ -17,7 +17,7 @@ from .memory import Space
 from .syntax import Instruction, PTXFault
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .multiprocessor import Machine
 
 Array = np.ndarray
 CHUNK = 16  # bytes

@@ -10,8 +10,8 @@ import numpy as np
 
 from .compiler import Compiler, Get, step
 from .loads import access
-from .machine import RANK_AT, Machine, Step
 from .memory import SHARED
+from .multiprocessor import RANK_AT, Machine, Step
 from .proxies import WatchedSpace, synchronised
 from .syntax import Imm, Instruction
 from .table import Array, Mods

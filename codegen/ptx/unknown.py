@@ -17,7 +17,7 @@ from .syntax import Address, Both, Instruction, Negated, Reg, Vector
 
 if TYPE_CHECKING:
     from .compiler import Compiler
-    from .machine import Machine, Step
+    from .multiprocessor import Machine, Step
 
 Array = np.ndarray
 _OWN = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import unknown
 from .compiler import Compiler, Get, step
-from .machine import DONE, RUN, STOP, SYNC, Machine, Step
+from .multiprocessor import DONE, RUN, STOP, SYNC, Machine, Step
 from .proxies import synchronised
 from .syntax import Both, Instruction
 from .table import Array, Mods

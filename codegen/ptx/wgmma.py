@@ -17,8 +17,8 @@ from . import unknown
 from .compiler import Compiler, Get, step
 from .descriptors import Descriptor, matrix
 from .loads import access
-from .machine import Machine, Step
 from .matrices import BITS, narrowed, places, widened
+from .multiprocessor import Machine, Step
 from .proxies import CHUNK, Running, running, shared_of
 from .syntax import Both, Function, Instruction, Reg, Vector
 from .table import Array, Mods

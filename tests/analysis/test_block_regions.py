@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tir.analysis.block_regions import block_access_region
 from tir.analysis.dependence.statements import statements_of
-from tir.analysis.reductions import Reduction
+from tir.analysis.reduction_forms import Reduction
 from tir.arith.pointwise import compile_expr
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Select, Var, const

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tir.analysis.dependence.programs import check
+from tir.analysis.dependence.equivalence import check
 from tir.expr import TRUE
 from tir.script import parse
 from tir.stmt import For, IfThenElse

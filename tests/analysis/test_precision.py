@@ -11,7 +11,7 @@ import tir
 from codegen.cuda.plan import pack
 from tests.prim_checks import refused, schedule
 from tir.analysis.block_regions import block_access_region
-from tir.analysis.dependence.order import same_order
+from tir.analysis.dependence.order_question import same_order
 from tir.analysis.wellformed import verify
 from tir.arith.index_map import IndexMap
 from tir.expr import IntImm, StringImm, Var

@@ -14,8 +14,8 @@ from tir.arith import Analyzer
 from tir.arith.index_map import IndexMap
 from tir.arith.inverse import inverse_iter_map
 from tir.arith.itermap import detect_iter_map
-from tir.arith.lanes import first_lane, lane_offsets
 from tir.arith.regions import encloses, intersect, relax, union
+from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Range
 from tir.expr import const
 from tir.op import call

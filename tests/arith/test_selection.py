@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.analysis.reductions import Reduction
+from tir.analysis.reduction_forms import Reduction
 from tir.arith.selections import _samples
 from tir.dtype import DType
 from tir.expr import EQ, Select, logical_and, logical_or

@@ -15,7 +15,18 @@ import pytest
 from small_models import small_model
 
 import tir
-from tir.cli import command_line, execution, machine, models, programs, subjects, texts, tuning, tvmc, verbs
+from tir.cli import (
+    command_line,
+    execution,
+    file_verbs,
+    models,
+    program_files,
+    program_texts,
+    subjects,
+    tuning_verb,
+    tvmc,
+    verbs,
+)
 from tir.dtype import DType
 from tir.library import rows
 from tir.script import programs_in
@@ -61,8 +72,8 @@ def refused(work, *args, **named) -> str:
         (subjects.ENGINE, "", {"target": None}),
         (verbs.TARGET, "", {"target": "llvm"}),
         (verbs.SHAPE, "", {"shape": []}),
-        (texts.UPTO, "", {"upto": None}),
-        (texts.STEPS, "--trace -", {"trace": "-"}),
+        (program_texts.UPTO, "", {"upto": None}),
+        (program_texts.STEPS, "--trace -", {"trace": "-"}),
     ],
 )
 def test_options_that_verbs_share(option, line, found):
@@ -101,20 +112,20 @@ def test_errors_are_one_line_each():
     [("a.py:f", ("a.py", "f")), ("a.py", ("a.py", "")), ("a.py:", ("a.py:", "")), (":f", (":f", "")), ("a:b:c", ("a:b", "c"))],
 )  # fmt: skip
 def test_the_file_and_the_name_in_it(spec, parts):
-    assert programs._split(spec) == (parts if spec != "a.py:" else ("a.py", ""))
+    assert program_files._split(spec) == (parts if spec != "a.py:" else ("a.py", ""))
 
 
 def test_the_length_of_a_text_is_limited(monkeypatch):
-    monkeypatch.setattr(programs, "LONGEST", 10)
+    monkeypatch.setattr(program_files, "LONGEST", 10)
     for length, is_read in ((9, True), (10, True), (11, False)):
         text = "x" * length
         Path("text").write_text(text)
         for place in ("text", "-"):
             monkeypatch.setattr("sys.stdin", io.StringIO(text))
             if is_read:
-                assert programs.read_text(place) == text
+                assert program_files.read_text(place) == text
             else:
-                assert refused(programs.read_text, place) == f"{place} is longer than 0 million characters"
+                assert refused(program_files.read_text, place) == f"{place} is longer than 0 million characters"
 
 
 MAKERS = """
@@ -143,37 +154,41 @@ def test_a_program_that_a_function_of_a_file_makes(tmp_path):
     path.write_text(MAKERS)
 
     def said(call: str) -> str:
-        return refused(programs.named, f"{path}:{call}" if call else str(path)).replace(str(path), "F")
+        return refused(program_files.named, f"{path}:{call}" if call else str(path)).replace(str(path), "F")
 
-    assert tir.structural_equal(programs.named(f"{path}:softmax(4, n=16, more=['a', (1, None)])"), rows.softmax(4, 16))
-    assert programs.named(f"{path}:small()").history[-1].text == 'parallel("out.i")'
+    assert tir.structural_equal(
+        program_files.named(f"{path}:softmax(4, n=16, more=['a', (1, None)])"), rows.softmax(4, 16)
+    )
+    assert program_files.named(f"{path}:small()").history[-1].text == 'parallel("out.i")'
     assert said("") == "0 programs in F; give one of F:softmax(m, n, more), F:small(), F:fails()"
     for call in ("softmax(x)", "softmax(1)(2)", "softmax(__import__('os'))", "softmax(", "softmax(,)"):
         assert said(call).startswith(f"`{call}` is no call with numbers" if call[-1] == ")" else "no program"), call
     assert said("nobody(1)") == "no function `nobody` in F"
     assert said("other()") == "other() of F makes no program, but a value of type int"
-    with pytest.raises(programs.FileError, match=r"makers.py:15: OSError: no$"):
-        programs.named(f"{path}:fails()")
+    with pytest.raises(program_files.FileError, match=r"makers.py:15: OSError: no$"):
+        program_files.named(f"{path}:fails()")
 
 
 def test_what_the_files_of_a_program_are():
     for name in ("a.so", "a.o", "a.zip"):
-        assert programs.is_saved(name) and not programs.is_model(name)
-    assert programs.is_model("a.onnx") and not programs.is_saved("a.onnx") and not programs.is_saved("a.py")
+        assert program_files.is_saved(name) and not program_files.is_model(name)
+    assert (
+        program_files.is_model("a.onnx") and not program_files.is_saved("a.onnx") and not program_files.is_saved("a.py")
+    )
     Path("s.py").write_text("import tir\nfrom tir.script import tir as T\n" + PROGRAM.partition("\n")[2] + "n = 3\n")
-    assert [*programs._read("s.py")] == ["f"]
+    assert [*program_files._read("s.py")] == ["f"]
 
 
 def test_a_place_in_a_file_is_that_of_its_own_last_line():
     Path("other.py").write_text("def fail():\n    return 1 / 0\n")
     Path("a.py").write_text(f"import sys\nsys.path.insert(0, {os.getcwd()!r})\nimport other\n\n\nother.fail()\n")
-    with pytest.raises(programs.FileError) as caught:
-        programs.named("a.py")
+    with pytest.raises(program_files.FileError) as caught:
+        program_files.named("a.py")
     assert str(caught.value) == "a.py:6: ZeroDivisionError: division by zero"
     assert caught.value.frames == ["a.py:6: other.fail()"]
     Path("b.py").write_text("x = 1\nexec(compile('def f(:', 'c.py', 'exec'))\n")
-    with pytest.raises(programs.FileError, match=r"^b\.py:2: SyntaxError: "):
-        programs.named("b.py")
+    with pytest.raises(program_files.FileError, match=r"^b\.py:2: SyntaxError: "):
+        program_files.named("b.py")
 
 
 # ---------------------------------------------------------------- arguments
@@ -314,13 +329,13 @@ def test_a_saved_module_runs_and_is_compared_with_nothing(tir_):
 
 
 def test_a_file_that_cannot_be_written_is_named(monkeypatch, folder):
-    machine.require_writable(Path("new"))
-    machine.require_writable(Path("f.tir"))
-    assert refused(machine.require_writable, folder) == f"cannot write {str(folder)!r}: it is a folder"
-    assert refused(machine.require_writable, Path("no/k.o")) == "cannot write 'no/k.o': there is no folder 'no'"
+    file_verbs.require_writable(Path("new"))
+    file_verbs.require_writable(Path("f.tir"))
+    assert refused(file_verbs.require_writable, folder) == f"cannot write {str(folder)!r}: it is a folder"
+    assert refused(file_verbs.require_writable, Path("no/k.o")) == "cannot write 'no/k.o': there is no folder 'no'"
     monkeypatch.setattr(os, "access", lambda place, mode: str(place) != "f.tir")
-    assert refused(machine.require_writable, Path("f.tir")) == "cannot write 'f.tir': permission denied"
-    machine.require_writable(Path("new"))
+    assert refused(file_verbs.require_writable, Path("f.tir")) == "cannot write 'f.tir': permission denied"
+    file_verbs.require_writable(Path("new"))
     assert subjects.require_outputs(["A=x.npy"], ["A"], "y.npz") == {"A": "x.npy"}
     assert subjects.require_outputs([], ["A"], None) == {}
     assert "there is no folder 'no'" in refused(subjects.require_outputs, [], ["A"], "no/y.npz")
@@ -586,9 +601,9 @@ def test_a_file_of_the_cache_that_another_deletes_is_no_error(tir_, monkeypatch,
 
 
 def test_sizes_and_options_that_are_taken_word_for_word(tir_, capsys):
-    assert tuning._sizes(["n=64", "m=0"]) == {"n": 64, "m": 0}
+    assert tuning_verb._sizes(["n=64", "m=0"]) == {"n": 64, "m": 0}
     for text in ("n=x", "n=-1", "n=1.5"):
-        assert refused(tuning._sizes, [text]) == f"--size {text}: a size is an integer"
+        assert refused(tuning_verb._sizes, [text]) == f"--size {text}: a size is an integer"
     assert tir_("tune k.so")[2] == "k.so is no program: its kernels have schedules already\n"
     assert tir_("tune k.onnx")[2] == "k.onnx is no program: its kernels have schedules already\n"
     found = vars(tvmc._parser().parse_args(["compile", "m.onnx", "--model-format", "onnx", "-O", "3"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codegen
-from codegen.doctor import doctor
+from codegen.diagnosis import doctor
 
 
 def test_the_place_of_the_packages_is_told():

@@ -78,3 +78,21 @@ def test_the_page_names_what_is_there():
     assert folders <= FLOORS.keys(), "packages without a floor in CONTRIBUTING.md"
     for name in re.findall(r"`((?:tir|codegen|tests|docs)/[\w/.]+)`", PAGE):
         assert (ROOT / name).exists(), name
+
+
+def test_a_name_of_a_file_is_said_once():
+    """But in code generators and executors: their parts are named alike, and like the part of the IR that they are about."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for path in (p.relative_to(ROOT) for top in ("tir", "codegen") for p in (ROOT / top).rglob("*.py")):
+        if path.stem not in (
+            "__init__",
+            "__main__",
+            "schedule",
+            "torch",
+        ):  # names of others: TVM's two schedules, torch's models and operators
+            found.setdefault(path.name, []).append(path.parts[:-1])
+    for name, places in found.items():
+        engines = [p for p in places if p[0] == "codegen" or p[:2] == ("tir", "interp")]
+        others = [p for p in places if p not in engines]
+        assert len(others) <= 1, f"{name} stands in {others}"
+        assert not engines or others in ([], [("tir",)]), f"{name} stands in {places}"

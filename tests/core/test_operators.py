@@ -15,7 +15,7 @@ from codegen.llvm.generator import RULES as LLVM
 from tir import op
 from tir.expr import Var
 from tir.interp import expressions
-from tir.interp.gpu import intrinsics, values
+from tir.interp.gpu import intrinsics, thread_values
 from tir.script import tir as T
 
 NUMPY = {name for name, entry in op.OPS.items() if entry.numpy is not None}  # both interpreters compute these so
@@ -23,7 +23,9 @@ TABLES = {
     "codegen/llvm (op_rule)": set(LLVM.ops),
     "codegen/cuda (op_rule, or NO_MEANING with a reason)": set(CUDA.ops) | set(NO_MEANING),
     "tir/interp/expressions.py (_CALLS)": set(expressions._CALLS) | NUMPY,
-    "tir/interp/gpu (values._CALLS, intrinsics.EFFECTS)": set(values._CALLS) | set(intrinsics.EFFECTS) | NUMPY,
+    "tir/interp/gpu (thread_values._CALLS, intrinsics.EFFECTS)": set(thread_values._CALLS)
+    | set(intrinsics.EFFECTS)
+    | NUMPY,
 }
 CPU, GPU, EXECUTOR, SIMULATOR = TABLES
 

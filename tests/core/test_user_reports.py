@@ -199,7 +199,7 @@ def test_no_gpu_is_said_only_when_a_kernel_runs(kernel):
 
 
 def _no_device() -> bool:
-    from codegen.doctor import doctor
+    from codegen.diagnosis import doctor
 
     return any("no CUDA device here" in str(line) for line in str(doctor()).splitlines())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tir
-from tir.amx import tiles_available
+from tir.amx_permission import tiles_available
 from tir.errors import BuildError, RunError
 from tir.intrin import TensorIntrin
 from tir.intrin.amx import amx_intrinsics

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tir
-from codegen.aot import levels as levels_module
-from codegen.aot.levels import detection
+from codegen.aot import processors as levels_module
+from codegen.aot.processors import detection
 from codegen.llvm.compile import Loaded, Machine, _names, machine, object_code
 from codegen.llvm.cpu_features import Needs, _host
 from tir.errors import BuildError, RunError

@@ -12,7 +12,7 @@ import pytest
 import tir
 from codegen.build import compile_lowered
 from codegen.llvm.compile import machine, optimised, parsed
-from codegen.runtime.packed import register_func
+from codegen.runtime.packed_functions import register_func
 from tir import te
 from tir.buffer import decl_buffer
 from tir.errors import BuildError, RunError

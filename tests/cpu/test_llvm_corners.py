@@ -14,7 +14,7 @@ import tir
 from codegen.build import compile_lowered
 from codegen.llvm.compile import Loaded, Machine, llvm, machine, object_code
 from codegen.llvm.scalar_replacement import promote_accumulators
-from codegen.runtime.packed import register_func
+from codegen.runtime.packed_functions import register_func
 from tir import BuildError
 from tir.buffer import decl_buffer
 from tir.expr import EQ, BufferLoad, Call, FloorDiv, FloorMod, IntImm, Let, Ramp, Var

@@ -13,7 +13,7 @@ import pytest
 import tir
 from codegen.llvm import cpu_features
 from codegen.llvm.compile import Machine
-from codegen.runtime.parallel import openmp, team_size
+from codegen.runtime.openmp import openmp, team_size
 from tir.errors import RunError
 from tir.script import parse
 

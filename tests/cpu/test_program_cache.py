@@ -88,7 +88,7 @@ def test_one_that_was_kept_can_be_saved(tmp_path):
 
 
 def test_messages_and_python_calls_are_kept(monkeypatch):
-    from codegen.runtime.packed import register_func
+    from codegen.runtime.packed_functions import register_func
 
     got = []
     register_func("test_program_cache.note", lambda *args: got.append(args) or 0, override=True)

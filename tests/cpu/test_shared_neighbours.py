@@ -7,7 +7,7 @@ import random
 import pytest
 
 import tir
-from codegen.llvm.neighbours import share_neighbours
+from codegen.llvm.neighbour_loads import share_neighbours
 from tir.expr import BufferLoad, Shuffle
 from tir.script import parse
 from tir.testing import assert_same_result

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tir
-from codegen.cuda.arrays import DeviceArray
+from codegen.cuda.device_arrays import DeviceArray
 from codegen.cuda.driver import driver, has_device
 from tests.cuda import test_golden_cuda as golden
 from tests.cuda.test_cuda_intrin import CASES, MMA, mma_schedule, stored, wmma_schedule

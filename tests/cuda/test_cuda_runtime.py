@@ -12,7 +12,7 @@ from foreign_tensors import Foreign
 import tir
 from codegen import container
 from codegen.cuda import nvrtc
-from codegen.cuda.arrays import DeviceArray, as_shadow
+from codegen.cuda.device_arrays import DeviceArray, as_shadow
 from codegen.cuda.driver import has_device
 from codegen.cuda.module import CUDAModule, disassemble, stream_number
 from codegen.cuda.plan import pack

@@ -11,7 +11,7 @@ import pytest
 from test_cuda_runtime import SCALE, TWO, RecordingDriver
 
 import tir
-from codegen.cuda.arrays import DeviceArray
+from codegen.cuda.device_arrays import DeviceArray
 from codegen.cuda.module import _nvrtc_is_here
 from tir.errors import BuildError, RunError
 from tir.script import parse

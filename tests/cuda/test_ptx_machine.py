@@ -376,7 +376,7 @@ def test_ldmatrix_and_stmatrix(trans: str):
 
 @pytest.mark.parametrize("order", ["together", "forward", "reverse", "threads"])
 def test_a_loop_ends_however_many_threads_run_it_one_by_one(order: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("codegen.ptx.machine._MOST_JUMPS", 50)
+    monkeypatch.setattr("codegen.ptx.multiprocessor._MOST_JUMPS", 50)
     loop = "mov.u32 %r4, 0; L1: add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, 10; @%p0 bra L1; st.global.u32 [%a2], %r4;"
     assert (run(loop, 64, "", order)[:64] == 10).all()
     with pytest.raises(PTXFault, match="a loop does not end"):

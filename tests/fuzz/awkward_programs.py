@@ -341,7 +341,7 @@ def main(A: T.Buffer(({n},), "int32"), O: T.Buffer(({n},), "int32"), m: T.int32)
 
 
 def instructions(c: Choice) -> str:
-    """Computations of the fuzzer's two tensor intrinsics (``tir.testing.instructions``) between other blocks."""
+    """Computations of the fuzzer's two tensor intrinsics (``tir.testing.sample_intrinsics``) between other blocks."""
     n, m = c.pick((1, 2, 3)), c.pick((4, 8, 6))
     first = c.pick(("A[vi, vj] * 2", "A[vi, vj] * 2", "A[vi, vj] * 2 + 1"))
     return f"""

@@ -137,7 +137,7 @@ def _bitwise(func: PrimFunc) -> bool:
 
 
 def _several_terms(func: PrimFunc) -> bool:
-    from tir.analysis.reductions import Reduction
+    from tir.analysis.reduction_forms import Reduction
 
     found = [Reduction.of(block) for _, block in _updates(func)]
     return any(

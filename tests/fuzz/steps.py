@@ -30,7 +30,7 @@ from tests.fuzz.gpu_schedules import random_gpu_schedule, wider
 from tests.fuzz.kernel_programs import FAMILIES, family_program
 from tests.fuzz.refusal_audit import Confirmations, is_confirmed, symbolic_sizes, without_names
 from tests.fuzz.tensor_programs import stages
-from tir.analysis.reductions import Reduction
+from tir.analysis.reduction_forms import Reduction
 from tir.equal import assert_structural_equal
 from tir.errors import BuildError, RunError, ScheduleError
 from tir.function import IRModule, PrimFunc
@@ -184,8 +184,8 @@ def check_compiled(
     program: PrimFunc | IRModule, family: str, seed: int, sch: Any, lowered: IRModule, report: Report
 ) -> None:
     """NVRTC's PTX of lowered kernels gives what the program gives, in several orders of threads."""
-    from codegen.ptx.machine import ORDERS
     from codegen.ptx.module import PTXModule
+    from codegen.ptx.multiprocessor import ORDERS
 
     try:
         built = PTXModule(sch.mod, Target("cuda-ptx", arch="sm_80"), lowered)

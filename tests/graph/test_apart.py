@@ -18,7 +18,7 @@ from tir.config import override
 from tir.errors import BuildError, ModelError
 from tir.graph import PASSES, Builder, Graph, apart, compile_graph
 from tir.graph import model as models
-from tir.graph.passes import fold_constants
+from tir.graph.graph_passes import fold_constants
 from tir.outcome import Elsewhere
 from tir.tune.process import Child
 
@@ -238,7 +238,7 @@ def test_an_interrupt_ends_the_process(folder: Path, monkeypatch: pytest.MonkeyP
 COPIED = """
 import logging, os, warnings
 import numpy as np
-import codegen.runtime.parallel as parallel
+import codegen.runtime.openmp as parallel
 import tir.graph.kernels as kernels
 from tests.graph.test_apart import network, run
 from tir import workers

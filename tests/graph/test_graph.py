@@ -26,9 +26,9 @@ from tir.graph import (
     view_of,
 )
 from tir.graph.building import built
-from tir.graph.calls import give_back
-from tir.graph.memory import Plan
-from tir.graph.passes import evaluate
+from tir.graph.graph_passes import evaluate
+from tir.graph.memory_plan import Plan
+from tir.graph.model_calls import give_back
 from tir.graph.profile import KernelTime, Profile, calls_of
 
 
@@ -616,7 +616,7 @@ def products():
 @pytest.mark.parametrize("target", ["llvm -l1_bytes=32768 -l2_bytes=1048576 -l3_bytes=16777216", "interpreter"])
 def test_panels_of_weights_are_made_once_for_each_weight(target, passes, monkeypatch):
     if passes is not None:
-        monkeypatch.setattr("tir.graph.passes.PASSES", passes)
+        monkeypatch.setattr("tir.graph.graph_passes.PASSES", passes)
     graph, made = products()
     model = compile_graph(graph, target)
     assert model.kernels == ("matmul",) * 4

@@ -12,14 +12,14 @@ import pytest
 
 import tir
 from tir.dtype import DType
-from tir.graph import Builder, ModelError, compile_graph, fusion, groups, memory, optimized, passes
+from tir.graph import Builder, ModelError, compile_graph, fusion, graph_passes, groups, memory_plan, optimized
 from tir.graph.arrays import input_array, mismatch
 from tir.graph.arrays import memory as bytes_of
-from tir.graph.calls import Parameter
 from tir.graph.graph import Value
-from tir.graph.layout import _first, _last
-from tir.graph.memory import Plan, _lowest_gap, _meet, aligned
-from tir.graph.passes import fold_batch_norm, fold_constants, inline_scalars, remove_copies
+from tir.graph.graph_passes import fold_batch_norm, fold_constants, inline_scalars, remove_copies
+from tir.graph.image_layout import _first, _last
+from tir.graph.memory_plan import Plan, _lowest_gap, _meet, aligned
+from tir.graph.model_calls import Parameter
 
 F32 = DType("float32")
 
@@ -63,7 +63,7 @@ def test_a_tensor_takes_the_lowest_gap_that_is_free_while_it_lives():
     assert _lowest_gap(128, [(0, 64)]) == 64 and _lowest_gap(64, [(64, 192), (0, 64)]) == 192
     assert _lowest_gap(64, [(64, 128), (128, 256)]) == 0 and _lowest_gap(128, [(64, 128), (192, 256)]) == 256
     assert _lowest_gap(64, [(64, 192), (128, 160), (192, 256)]) == 0 and _lowest_gap(65, [(64, 192), (128, 160)]) == 192
-    made = Plan({a: 0}, lives, {b: memory.Place(a)}, 64)
+    made = Plan({a: 0}, lives, {b: memory_plan.Place(a)}, 64)
     assert made.place(b) == (a, 0) and made.place(c) == (c, 0)
     assert made.bound == 256 and Plan({}, {}, {}, 0).bound == 0
 
@@ -78,13 +78,13 @@ def test_a_workspace_has_no_more_bytes_than_are_in_use_at_once():
             Value(f"v{n}", (int(c) * 16,), F32): (int(a), int(b))
             for n, (a, b, c) in enumerate(zip(starts, ends, counts))
         }
-        offsets = memory._offsets(lives, {v: memory.aligned(v.nbytes) for v in lives})
+        offsets = memory_plan._offsets(lives, {v: memory_plan.aligned(v.nbytes) for v in lives})
         spans = {v: range(offsets[v], offsets[v] + v.nbytes) for v in lives}
         for one, other in itertools.combinations(lives, 2):
             apart = spans[one].stop <= spans[other].start or spans[other].stop <= spans[one].start
             assert apart or not _meet(lives[one], lives[other])
-        assert max(s.stop for s in spans.values()) <= 1.02 * memory.most_in_use(
-            lives, {v: memory.aligned(v.nbytes) for v in lives}
+        assert max(s.stop for s in spans.values()) <= 1.02 * memory_plan.most_in_use(
+            lives, {v: memory_plan.aligned(v.nbytes) for v in lives}
         )
 
 
@@ -95,11 +95,11 @@ def test_a_plan_of_a_chain_with_views():
     flat = b.call("reshape", first, (64,))
     last = b.call("cumsum", flat, 0)
     order = tir.graph.groups(b.graph({"y": last}))
-    made = memory.plan(order, [last])
+    made = memory_plan.plan(order, [last])
     assert made.nbytes == 256 and made.offsets == {first: 0} and made.place(flat) == (first, 0)
     assert made.lives[first] == (0, 2)
-    memory.check_plan(made, order)
-    assert memory.plan(order, []).nbytes == 512 and memory.plan([], []).nbytes == 0
+    memory_plan.check_plan(made, order)
+    assert memory_plan.plan(order, []).nbytes == 512 and memory_plan.plan([], []).nbytes == 0
 
 
 # ---------------------------------------------------------------- arguments
@@ -174,7 +174,7 @@ def test_constants_are_folded_up_to_a_size(monkeypatch):
         moved = b.call("flip", w, 0)
         return b.graph({"y": b.call("add", b.call("cumsum", moved, 0), x)})
 
-    monkeypatch.setattr(passes, "LARGEST_FOLDED", 8)
+    monkeypatch.setattr(graph_passes, "LARGEST_FOLDED", 8)
     assert operators(fold_constants(graph(8))) == ["add"]
     assert operators(fold_constants(graph(9))) == ["cumsum", "add"]  # what moves elements is folded at any size
     b = Builder()
@@ -183,9 +183,9 @@ def test_constants_are_folded_up_to_a_size(monkeypatch):
     with pytest.raises(ModelError, match=r"the reference of `.*` makes an array \[2\]"):
         node = SimpleNamespace(operator="exp", arguments={"x": 1}, outputs=(Value("y", (3,), F32),))
         with pytest.MonkeyPatch.context() as patch:
-            known = passes.registry.find("exp")
-            patch.setattr(passes.registry, "find", lambda name: SimpleNamespace(signature=known.signature, reference=lambda x: np.ones(2)))  # fmt: skip
-            passes.evaluate(node, {})
+            known = graph_passes.registry.find("exp")
+            patch.setattr(graph_passes.registry, "find", lambda name: SimpleNamespace(signature=known.signature, reference=lambda x: np.ones(2)))  # fmt: skip
+            graph_passes.evaluate(node, {})
 
 
 def test_copies_are_left_out():
@@ -231,7 +231,7 @@ def evaluated(graph, given):
     """The result by the NumPy references of the operators."""
     values = {graph.inputs[0]: given, **graph.constants}
     for node in graph.nodes:
-        values.update(zip(node.outputs, passes.evaluate(node, values)))
+        values.update(zip(node.outputs, graph_passes.evaluate(node, values)))
     return values[graph.outputs["y"]]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tir.graph import Builder, ModelError, Plan, Value, groups, plan
-from tir.graph.picture import BAR, LANE, ROW, _lanes, shortened, size
+from tir.graph.model_picture import BAR, LANE, ROW, _lanes, shortened, size
 from tir.graph.profile import Profile
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tir.errors import ModelError, RunError
 from tir.graph import Builder, check_plan, compile_graph, groups, parse
-from tir.graph.memory import Plan
+from tir.graph.memory_plan import Plan
 from tir.graph.sizes import least, most, number, parsed, symbol, value_of
 
 TARGETS = ["llvm", "interpreter"]

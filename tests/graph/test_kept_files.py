@@ -169,7 +169,7 @@ def test_a_process_that_finds_a_model_loads_nothing_that_compiles(folder: Path):
 
 
 @pytest.mark.parametrize(
-    "module", ["tir.tune.space", "tir.ops.registry", "tir.graph.passes", "tir.importers.onnx_table"]
+    "module", ["tir.tune.space", "tir.ops.registry", "tir.graph.graph_passes", "tir.importers.onnx_table"]
 )
 def test_what_others_can_add_to_is_loaded_with_tables(module: str):
     shows = f"import sys, {module}; print(not {kept_files.TABLES!r}.isdisjoint(sys.modules))"

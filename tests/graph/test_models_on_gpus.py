@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tir
-from codegen.cuda.arrays import DeviceArray
+from codegen.cuda.device_arrays import DeviceArray
 from codegen.cuda.module import _nvrtc_is_here
 from tests.cuda.test_cuda_runtime import RecordingDriver
 from tir import BuildError, RunError

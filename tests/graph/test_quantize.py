@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tir.graph import Builder, ModelError, compile_graph, optimized, quantize
-from tir.graph.passes import evaluate
+from tir.graph.graph_passes import evaluate
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.random_graphs import expected
 from tir.graph import Builder, compile_graph, groups
-from tir.graph.products import transposed_operands
+from tir.graph.joined_products import transposed_operands
 
 
 def scores(b, keys=6, rows=4, batch=(2,)):

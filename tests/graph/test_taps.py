@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tir.graph import Builder, compile_graph, optimized
-from tir.graph.passes import evaluate
+from tir.graph.graph_passes import evaluate
 from tir.graph.taps import leave_out_taps
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from tir.target import threads
 from tir.tune.nest import Nest
 from tir.tune.packed import Panels
 from tir.tune.rules.dots import by_vectors
-from tir.tune.rules.tiles import by_tiles
+from tir.tune.rules.tile_registers import by_tiles
 from tir.tune.space import Env
 
 

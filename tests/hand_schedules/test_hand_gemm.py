@@ -9,7 +9,7 @@ import pytest
 
 import tir
 from tests.hand_schedules import dot_gemm, gemm, gemv
-from tir.amx import tiles_available
+from tir.amx_permission import tiles_available
 from tir.target import VectorRegisters
 
 REGISTERS = [VectorRegisters(bits, count) for bits, count in ((512, 32), (256, 16), (128, 32), (128, 16))]

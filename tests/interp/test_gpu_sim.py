@@ -423,8 +423,8 @@ def test_races_are_found_exactly_where_two_accesses_are_unordered(shared: bool):
     """Random accesses of two blocks of three threads, against every pair of them."""
     from types import SimpleNamespace
 
+    from tir.interp.gpu.access_records import Races
     from tir.interp.gpu.lanes import EPOCHS
-    from tir.interp.gpu.records import Races
     from tir.interp.gpu.report import Site
 
     threads, slots, outcomes = 3, 4, set()

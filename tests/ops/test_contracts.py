@@ -15,7 +15,7 @@ from tir.ops import operators
 from tir.ops.cases import arg, case, concrete
 from tir.ops.contract import Contract
 from tir.ops.registry import find, forget, operator, tensors_of
-from tir.te.sizes import noted, requirements
+from tir.te.symbolic_sizes import noted, requirements
 
 t = te.placeholder
 STATED = [name for name, found in operators().items() if found.contract]

@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.analysis.reductions import Reduction
+from tir.analysis.reduction_forms import Reduction
 from tir.errors import TensorExpressionError
 from tir.interp import run
 from tir.stmt import BlockRealize

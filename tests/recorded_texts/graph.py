@@ -11,10 +11,10 @@ from unittest import mock
 
 import numpy as np
 
-from tests.graph.test_layout import FOLLOWING, after_convolution
+from tests.graph.test_image_layout import FOLLOWING, after_convolution
 from tir.graph import PASSES, Builder, Graph, compile_graph, groups, optimized, plan, profile
-from tir.graph.layout import channels_last
-from tir.graph.memory import aligned
+from tir.graph.image_layout import channels_last
+from tir.graph.memory_plan import aligned
 
 from .stages import Texts, attempt
 

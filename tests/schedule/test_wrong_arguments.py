@@ -14,10 +14,10 @@ from golden_cases import GOLDEN, perform, program_of, read
 
 import tir
 from tir.analysis.index import BlockRef, LoopRef
-from tir.schedule.arguments import convert, parameters_of, places_of
 from tir.schedule.handles import BlockRV, LoopRV
 from tir.schedule.offers import choices
 from tir.schedule.primitive import PRIMITIVES, QUERIES, BadArgument, Primitive
+from tir.schedule.primitive_arguments import convert, parameters_of, places_of
 from tir.script import parse
 
 PROGRAM = parse("""

@@ -9,7 +9,7 @@ import tir
 from tir import te
 from tir.errors import TensorExpressionError
 from tir.interp import run
-from tir.interp.host import PACKED
+from tir.interp.host_functions import PACKED
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ ROWS = {
     "set_store_predicate": "stage_memory: a_predicate_that_leaves_out_repetitions",
     "prefetch": "stage_memory: prefetch_of_what_the_loop_reads",
     "env_threads": "stage_memory: a_scan_in_threads_is_one_kernel_with_time_inside",
-    "te.decl_tensor_intrin, te.decl_buffer": "tensor_intrin: reset_and_update",
+    "te.decl_tensor_intrin, te.decl_buffer": "declared_intrin: reset_and_update",
     "error: one thread axis of two extents": "user_errors: one_thread_axis_of_1024_and_of_4",
     "error: !out_dom_map->count(this->reduce_axis[i])": "user_errors: one_reduction_axis_of_two_computes",
     "error: an array on the host for a kernel": "user_errors: an_array_on_the_host_for_a_kernel",

@@ -12,7 +12,7 @@ import pytest
 
 import tir
 from tir import te
-from tir.te import extern, gradient, group, recurrence, reduction, sizes, tensor, to_primfunc
+from tir.te import extern, gradient, group, recurrence, reducers, symbolic_sizes, tensor, to_primfunc
 
 TABLE = Path(__file__).parent / "outcomes_te.txt"
 
@@ -66,17 +66,17 @@ def names() -> dict[str, Any]:
     ints = te.placeholder((8,), "int32", name="I")
 
     def noting(*calls: Callable[[], bool]) -> Any:
-        with sizes.requirements():
-            return [call() for call in calls], sizes.noted()
+        with symbolic_sizes.requirements():
+            return [call() for call in calls], symbolic_sizes.noted()
 
     def unified(*conditions: Any, fixed: Any = ()) -> Any:
         class Op:
             name, place, requires = "op", None, conditions
 
-        values, checks = sizes.unified([Op], set(fixed))
+        values, checks = symbolic_sizes.unified([Op], set(fixed))
         return values, [check.condition for check in checks]
 
-    modules = (extern, gradient, group, recurrence, reduction, sizes, tensor, to_primfunc)
+    modules = (extern, gradient, group, recurrence, reducers, symbolic_sizes, tensor, to_primfunc)
     return {
         **{module.__name__.rpartition(".")[2]: module for module in modules},
         "tir": tir, "te": te, "A": A, "B": B, "I": ints, "n": n, "m": m, "p": p, "k": k, "k2": k2, "body": body,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from te_oracle import judge
-from test_tensor_intrin import gemv, matmul
+from test_declared_intrin import gemv, matmul
 
 import tir
 from tir import te

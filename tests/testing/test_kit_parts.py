@@ -14,9 +14,9 @@ from tir.interp.numbers import decode_table
 from tir.interp.same_results import _array, _with_gaps, compare, copied, random_inputs, symbolic_sizes, usual_tolerance
 from tir.schedule.trace import Entry, Trace
 from tir.script import parse
-from tir.testing import oracle, reduce, stages
+from tir.testing import first_wrong, oracle, reduce
 from tir.testing.decisions import SeededChoice
-from tir.testing.instructions import intrinsics
+from tir.testing.sample_intrinsics import intrinsics
 
 # ---------------------------------------------------------------- arguments
 
@@ -202,7 +202,7 @@ def test_passes_that_are_to_blame(monkeypatch):
         )
     with pytest.raises(AssertionError, match="^one of the passes odd, two changed the result: "):
         testing.check_lowering(mod, passes=[to(unknown, "odd"), to(wrong, "two")])
-    assert stages._threads_exchange(mod) is False
+    assert first_wrong._threads_exchange(mod) is False
 
 
 # ---------------------------------------------------------------- reductions

@@ -53,7 +53,7 @@ def test_the_rooms_are_the_whole_product():
     product = {*mutants.ROOT.glob("tir/**/*.py"), *mutants.ROOT.glob("codegen/**/*.py")}
     assert len({*files}) == len(files) and {mutants.ROOT / file for file in files} == product
     assert {"core", "legality", "codegen", "graph", "importers", "cli", "notebook", "testing"} <= {*ROOMS}
-    assert "tir/analysis/dependence/programs.py" in ROOMS["legality"] and "tir/stmt.py" in ROOMS["core"]
+    assert "tir/analysis/dependence/equivalence.py" in ROOMS["legality"] and "tir/stmt.py" in ROOMS["core"]
 
 
 def test_as_many_mutants_of_each_room():

@@ -22,7 +22,7 @@ from tir.testing import (
     schedules,
 )
 from tir.testing.decisions import SeededChoice
-from tir.testing.instructions import intrinsics
+from tir.testing.sample_intrinsics import intrinsics
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, every_primitive
 
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

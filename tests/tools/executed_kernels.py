@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import tir
-from codegen.ptx.machine import ORDERS
+from codegen.ptx.multiprocessor import ORDERS
 from tests.gpu_examples import NAMES, arguments, is_near, load
 from tir import library, ops
 from tir.display import text_table

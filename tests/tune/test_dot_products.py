@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import te
-from tir.amx import tiles_allowed
+from tir.amx_permission import tiles_allowed
 from tir.testing import assert_same_result
 from tir.tune.packed import Panels
 from tir.tune.space import Env, space_of

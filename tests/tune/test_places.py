@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import te
-from tir.tune import model, space
+from tir.tune import cost_model, space
 from tir.tune.nest import extent_of
 
 pytestmark = pytest.mark.usefixtures("rules_alone")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("rules_alone")
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs run in parallel too."""
     monkeypatch.setattr(space, "PARALLEL", 0)
-    monkeypatch.setattr(model, "START", 0.0)
+    monkeypatch.setattr(cost_model, "START", 0.0)
 
 
 def gathered(channels: int, layout: str, reducer=te.sum, dtype: str = "float32") -> tir.PrimFunc:

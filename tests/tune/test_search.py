@@ -16,10 +16,10 @@ import pytest
 import tir
 from tir import te
 from tir.script import parse
-from tir.tune import progress
+from tir.tune import search_progress
+from tir.tune.cost_model import Roofline
 from tir.tune.drawing import neighbouring_decisions, numbers
 from tir.tune.learner import Forest, Nearest
-from tir.tune.model import Roofline
 from tir.tune.records import Records
 from tir.tune.runner import Measurement
 from tir.tune.search import Search
@@ -443,7 +443,7 @@ def test_the_line_of_progress_knows_both_limits(capsys, monkeypatch, trials, sec
 def test_a_bar_of_any_number_of_trials_has_the_seconds_that_are_left(monkeypatch):
     totals, lines = [], []
     shown = SimpleNamespace(update=id, close=list, set_postfix_str=lines.append)
-    monkeypatch.setattr(progress, "bar", lambda what, total: totals.append(total) or shown)
+    monkeypatch.setattr(search_progress, "bar", lambda what, total: totals.append(total) or shown)
     tuned(trials=None, seconds=120.0, verbose=True, clock=Later(), batch=1)
     assert totals == [None] and lines and all(line.endswith(" s left at most") for line in lines)
 

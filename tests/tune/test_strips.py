@@ -12,7 +12,7 @@ from tir import ops, te
 from tir.intrin import x86
 from tir.library import elementwise
 from tir.testing import assert_same_result
-from tir.tune import model, space
+from tir.tune import cost_model, space
 
 WIDE = "llvm -vector_width=512 -num-cores={}"
 
@@ -21,7 +21,7 @@ WIDE = "llvm -vector_width=512 -num-cores={}"
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small programs run in parallel too."""
     monkeypatch.setattr(space, "PARALLEL", 0)
-    monkeypatch.setattr(model, "START", 0.0)
+    monkeypatch.setattr(cost_model, "START", 0.0)
 
 
 def same(func: tir.PrimFunc, cores: int) -> tir.Schedule:

@@ -20,7 +20,7 @@ from ..stmt import BlockRealize, BufferStore, For
 from ..visit import substitute, uses_var, vars_in, walk
 from .effects import Effect
 from .index import BlockRef, LoopRef
-from .reductions import NotAReduction, Reduction
+from .reduction_forms import NotAReduction, Reduction
 from .simple_blocks import elements_distinguish
 
 

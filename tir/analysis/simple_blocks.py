@@ -15,7 +15,7 @@ from ..stmt import Block, BlockRealize, BufferStore, For
 from ..visit import accesses, bound_inside, is_pure, uses_var, vars_in
 from .contents import free_in, members_of
 from .evaluation import is_steered_by_memory
-from .reductions import Reduction
+from .reduction_forms import Reduction
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:

@@ -36,7 +36,7 @@ from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound,
 from .linear import Linear, is_data, is_index, key, linear
 from .modular import NOTHING, Fact, both, modular_of
 from .prove import Prover
-from .simplify import Simplifier
+from .simplifier import Simplifier
 
 NEGATED: dict[type, type] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 

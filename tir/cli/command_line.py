@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 from ..command import answered
 from ..errors import ModelError, ParseError
 from ..names import did_you_mean
-from . import execution, explore, machine, models, texts, tuning
-from .programs import FileError
+from . import execution, explore, file_verbs, models, program_texts, tuning_verb
+from .program_files import FileError
 from .verbs import VERBS
 
-__all__ = ["execution", "explore", "machine", "main", "models", "texts", "tuning"]
+__all__ = ["execution", "explore", "file_verbs", "main", "models", "program_texts", "tuning_verb"]
 
 DESCRIPTION = """What becomes of a program, and whether it is right. FILE is a text of the dialect (.tir, or - for standard
 input), of which nothing is run; a Python file, which is run; a saved module; or an .onnx model. FILE:NAME is one

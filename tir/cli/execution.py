@@ -9,7 +9,7 @@ from typing import Any
 import tir
 
 from . import models
-from .programs import is_model, is_saved, program_of
+from .program_files import is_model, is_saved, program_of
 from .subjects import (
     ENGINE,
     INPUT,

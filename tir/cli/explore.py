@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .programs import scheduled
+from .program_files import scheduled
 from .verbs import PROGRAM, Answer, option, verb
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .programs import is_model, require_file
+from .program_files import is_model, require_file
 from .verbs import SHAPE, Answer, option, verb
 
 if TYPE_CHECKING:

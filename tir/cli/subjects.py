@@ -11,7 +11,7 @@ import tir
 
 from ..errors import TirError
 from . import models
-from .programs import is_model, is_saved, program_of
+from .program_files import is_model, is_saved, program_of
 from .verbs import option
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def require_outputs(items: list[str], names: list[str], archive: str | None) -> 
     """The files for results by name. Raises ``OSError`` for one that cannot be written."""
     from pathlib import Path
 
-    from .machine import require_writable
+    from .file_verbs import require_writable
 
     found = pairs(items, "--output", names)
     for path in (*found.values(), *([archive] if archive is not None else [])):

@@ -22,8 +22,8 @@ from ..command import answered
 from ..errors import BuildError
 from . import models, subjects
 from .command_line import Parser, Usage, in_one_line
-from .machine import require_writable
-from .programs import require_file
+from .file_verbs import require_writable
+from .program_files import require_file
 
 if TYPE_CHECKING:
     from ..graph import Graph

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ..errors import ModelError
-from .calls import Model
-from .compiled import CompiledModel
+from .compiled_model import CompiledModel
 from .fusion import Group, groups, view_of, why_not_fused
 from .graph import Builder, Graph, Node, Value
-from .memory import Plan, check_plan, plan
+from .graph_passes import PASSES, optimized
+from .memory_plan import Plan, check_plan, plan
 from .model import compile_graph
+from .model_calls import Model
 from .parsing import parse
-from .passes import PASSES, optimized
-from .quantization import quantize
+from .weight_quantization import quantize
 
 __all__ = [
     "PASSES", "Builder", "CompiledModel", "Graph", "Group", "Model", "ModelError", "Node", "Plan", "Value",

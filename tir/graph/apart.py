@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from codegen import disk
-from codegen.runtime.parallel import run_serially
+from codegen.runtime.openmp import run_serially
 
 from .. import config
 from ..errors import ModelError
@@ -33,7 +33,7 @@ from ..workers import ProcessEnded, copied, in_a_copy, is_single
 from . import keys
 from .arrays import part
 from .graph import Graph, Value
-from .passes import PASSES
+from .graph_passes import PASSES
 from .sizes import aligned
 
 UNSEARCHED = 4_000_000  # objects, some 400 MB, that the process makes before Python looks for reference cycles: there are next to none

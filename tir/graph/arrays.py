@@ -16,8 +16,8 @@ from ..interp.numbers import array_dtype, storage_dtype
 from .sizes import ALIGNMENT, Size
 
 if TYPE_CHECKING:
-    from .calls import Parameter
     from .graph import Value
+    from .model_calls import Parameter
 
 
 def memory(nbytes: int) -> np.ndarray:
@@ -102,7 +102,7 @@ class DeviceArrays(HostArrays):
         return given
 
     def seen(self, parameter: Parameter, array: Any) -> np.ndarray | None:
-        from codegen.cuda.arrays import as_shadow
+        from codegen.cuda.device_arrays import as_shadow
 
         return as_shadow(array, parameter.dtype)
 
@@ -124,7 +124,7 @@ class DeviceArrays(HostArrays):
         return made if stays else made.numpy().view(array_dtype(parameter.dtype))
 
     def part(self, whole: Any, begin: int, shape: Sequence[int], dtype: np.dtype) -> Any:
-        from codegen.cuda.arrays import DevicePart
+        from codegen.cuda.device_arrays import DevicePart
 
         return DevicePart(whole, begin, tuple(shape), dtype)
 
@@ -143,7 +143,7 @@ class DeviceArrays(HostArrays):
         return seconds
 
     def _new(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        from codegen.cuda.arrays import DeviceArray
+        from codegen.cuda.device_arrays import DeviceArray
 
         return DeviceArray(shape, dtype, self._module.device)
 

@@ -277,7 +277,7 @@ class Graph:
         >>> b.graph(b.call("exp", b.input("x", (2, 3)))).svg().count("<rect")
         2
         """
-        from .picture import picture
+        from .model_picture import picture
 
         return picture(self, profile)
 

@@ -16,7 +16,7 @@ from codegen.module import LLVMModule
 
 from ..target import Target
 from .arrays import part
-from .compiled import Case, CompiledModel
+from .compiled_model import Case, CompiledModel
 
 if TYPE_CHECKING:
     from .graph import Graph, Value

@@ -36,7 +36,7 @@ from .building import built, naming
 from .fusion import Formula, Group
 from .graph import Value
 from .in_place import in_place, lowered_in_place
-from .memory import Place, Plan, check_plan, plan
+from .memory_plan import Place, Plan, check_plan, plan
 from .sizes import ALIGNMENT, aligned
 
 

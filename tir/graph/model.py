@@ -25,15 +25,15 @@ from ..target import KINDS, Target
 from ..visit import with_recursion_limit, with_room
 from .apart import compile_apart
 from .building import built
-from .calls import give_back
-from .compiled import About, Case, CompiledModel
+from .compiled_model import About, Case, CompiledModel
 from .fusion import Formula, groups
 from .graph import Graph, Node, Value, conditions, mapped, results
+from .graph_passes import PASSES, optimized
 from .kept import find, keep
 from .kernels import Call, Kernel, Kernels, by_default, part
 from .keys import model_key
-from .memory import Place, Plan
-from .passes import PASSES, optimized
+from .memory_plan import Place, Plan
+from .model_calls import give_back
 from .sizes import ALIGNMENT, Extent, Size, extents, most, symbols, variables
 
 

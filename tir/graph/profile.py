@@ -24,11 +24,11 @@ from ..stmt import Evaluate, IfThenElse, SeqStmt, Stmt
 from ..transform import simplify
 from ..visit import substitute
 from .fusion import group_function, groups
-from .picture import shortened
+from .model_picture import shortened
 from .sizes import value_of
 
 if TYPE_CHECKING:
-    from .compiled import CompiledModel
+    from .compiled_model import CompiledModel
 
 
 _NAME, _BAR, _ROW = 280, 320, 20  # of a picture: columns for names and bars, the height of a row

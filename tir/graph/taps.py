@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.nn.checks import numbers
-from ..ops.nn.windows import dilated, pads_of
+from ..ops.nn.window_shapes import dilated, pads_of
 from .graph import Builder, Graph, Node, Value
 from .sizes import is_fixed
 

@@ -10,13 +10,13 @@ from ..function import IRModule, PrimFunc
 from ..tune.records import Records
 from ..tune.session import tune
 from ..tune.tasks import extract_tasks
-from .calls import give_back
-from .compiled import CompiledModel
+from .compiled_model import CompiledModel
 from .fusion import groups
 from .graph import Graph
+from .graph_passes import optimized
 from .kernels import Kernel, by_default, group_functions
 from .model import compile_optimized, with_own_results
-from .passes import optimized
+from .model_calls import give_back
 
 
 def tune_graph(

@@ -16,7 +16,7 @@ from codegen.program_key import compiler_key
 from .. import config
 from ..collecting import seldom_collected
 from ..extension import installed
-from ..graph.compiled import CompiledModel
+from ..graph.compiled_model import CompiledModel
 from ..graph.kept import find
 from ..target import Target, threads
 
@@ -53,8 +53,8 @@ def file_key(model: Any, target: Any) -> str | None:
     what is no file."""
     from importlib.metadata import PackageNotFoundError, version
 
+    from ..graph.graph_passes import PASSES
     from ..graph.keys import surroundings
-    from ..graph.passes import PASSES
 
     around = surroundings(Target.of(target), PASSES) if _all_own() else None
     try:

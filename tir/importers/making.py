@@ -12,7 +12,7 @@ from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..graph import Builder, Node, Value
 from ..graph.graph import mapped, results, values_in, with_sizes
-from ..graph.passes import evaluate
+from ..graph.graph_passes import evaluate
 from ..graph.sizes import Extent, Size, is_fixed, least, most
 from ..ops import registry
 from ..ops.promotion import wide

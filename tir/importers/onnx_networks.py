@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from ..graph.quantization import dequantized
+from ..graph.weight_quantization import dequantized
 from ..ops.promotion import wide
 from .determinants import determinant
 from .making import Unsupported, axis_of

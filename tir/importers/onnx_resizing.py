@@ -14,7 +14,7 @@ from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
 from .making import Unsupported, axis_of
 from .onnx_table import Call, row
-from .resizing import resized, weights_of
+from .resize_tables import resized, weights_of
 
 _EXACT = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel")  # coordinates that tir.ops has exactly
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.nn.windows import dilated, pads_of
+from ..ops.nn.window_shapes import dilated, pads_of
 from ..ops.promotion import wide
 from .making import Unsupported
 from .onnx_networks import padding, per_axis, spatial
 from .onnx_table import Call, row
-from .windows import largest_of_windows
+from .window_rows import largest_of_windows
 
 
 @row("MaxPool")

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ModelError
 from ..graph import CompiledModel, compile_graph
 from ..graph.arrays import input_array
-from ..graph.calls import Parameter, give_back, inputs_in_order
+from ..graph.model_calls import Parameter, give_back, inputs_in_order
 from .kept_files import file_key, find_file, keep_file
 from .onnx import from_onnx, parameters, read_model
 

@@ -14,9 +14,9 @@ from ..graph.sizes import Extent, is_fixed
 from ..ops.promotion import wide
 from .determinants import determinant, inverse
 from .making import Unsupported, axis_of, broadcast
-from .resizing import resized, weights_of
+from .resize_tables import resized, weights_of
 from .torch_table import Call, NotMade, Number, rounded_once, row, type_named
-from .windows import largest_of_windows, places_of_largest, under_windows
+from .window_rows import largest_of_windows, places_of_largest, under_windows
 
 # ---------------------------------------------------------------- products
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import expr as E
 from .. import stmt as S
 from ..aliases import other_names, overlapping, shares_memory, views_in, with_names, with_views
-from ..analysis.reductions import shared_results
+from ..analysis.reduction_forms import shared_results
 from ..buffer import Buffer, BufferRegion
 from ..errors import RunError
 from ..function import PrimFunc

@@ -13,10 +13,10 @@ from ..errors import RunError
 from ..function import IRModule, PrimFunc
 from ..node import Memo
 from ..visit import with_recursion_limit
-from . import dot_products, numbers
+from . import numbers, x86_dot_products
 from .arguments import bind_arguments
 from .compiler import Compiler
-from .host import PACKED
+from .host_functions import PACKED
 from .memory import Races
 
 _EXTERNS: dict[str, Callable[..., Any]] = {}
@@ -129,7 +129,7 @@ def register_extern(name: str, fn: Callable[..., Any]) -> None:
 
 
 def call_extern(name: str, dtype: DType, args: tuple[Any, ...]) -> Any:
-    fn = _EXTERNS.get(name) or PACKED.get(name) or dot_products.MEANING.get(name)
+    fn = _EXTERNS.get(name) or PACKED.get(name) or x86_dot_products.MEANING.get(name)
     if fn is None:
         known = ", ".join(sorted({*_EXTERNS, *PACKED})) or "none"
         raise RunError(

@@ -15,7 +15,7 @@ from ..schedule.offers import Field, Offer
 from ..schedule.primitive import GROUPS, PRIMITIVES
 from ..schedule.state import State
 from ..target import Target
-from ..tune.model import predict
+from ..tune.cost_model import predict
 from ..tune.space import Env
 
 MOST_CHOICES = 64  # of a parameter, to complete what is typed

@@ -28,11 +28,11 @@ from tir.ops.cumulative import cummax as cummax, cummin as cummin, cumprod as cu
 from tir.ops.spectrum import dft as dft, stft as stft
 from tir.ops.differences import diff as diff
 from tir.ops.slicing import dynamic_strided_slice as dynamic_strided_slice, slice_scatter as slice_scatter, sliding_window as sliding_window, split as split, strided_set as strided_set, strided_slice as strided_slice, strided_slice as slice
-from tir.ops.contraction import einsum as einsum, tensordot as tensordot
+from tir.ops.named_axes import einsum as einsum, tensordot as tensordot
 from tir.ops.order import flip as flip, flip as reverse, matrix_transpose as matrix_transpose, moveaxis as moveaxis, reverse_sequence as reverse_sequence, roll as roll, transpose as transpose, transpose as permute_dims
 from tir.ops.arithmetic import gcd as gcd
 from tir.ops.updates import index_put as index_put, scatter_elements as scatter_elements, scatter_elements as scatter, scatter_nd as scatter_nd, sparse_to_dense as sparse_to_dense
-from tir.ops.layout import layout_transform as layout_transform
+from tir.ops.relayout import layout_transform as layout_transform
 from tir.ops.statistics import logsumexp as logsumexp, mean as mean
 from tir.ops.products import matmul as matmul, vecdot as vecdot
 from tir.ops.masks import matrix_set_diag as matrix_set_diag, sequence_mask as sequence_mask, tril as tril, trilu as trilu, triu as triu

@@ -12,12 +12,12 @@ from ..dtype import DType
 from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp
-from ..te.places import error
-from ..te.sizes import at_most
+from ..te.symbolic_sizes import at_most
+from ..te.user_lines import error
 from .boxes import non_max_suppression, numpy_non_max_suppression
-from .places import one_of
+from .element_places import one_of
+from .imperative import loops, statements
 from .registry import arg, case, complete, operator
-from .statements import loops, statements
 
 
 @complete

@@ -14,10 +14,10 @@ from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
 from ..te import Tensor
 from .families import SECTION, binary, pairs
+from .imperative import loops, statements
 from .operands import Operand, common_type, elementwise, require_kind, values_of
 from .promotion import wide
 from .registry import operator
-from .statements import loops, statements
 
 _FLOAT = ("float",)
 

@@ -12,11 +12,11 @@ from ..expr import Expr, as_expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, if_then_else
 from ..te import all as all_
-from ..te.places import error
-from .places import as_index, constant_of, integer
+from ..te.user_lines import error
+from .element_places import as_index, constant_of, integer
+from .imperative import loops, statements
 from .registry import arg, case, complete, operator
 from .sorting import order_of
-from .statements import loops, statements
 
 INT32, INT64 = DType("int32"), DType("int64")
 Corners = tuple[Any, Any, Any, Any]

@@ -2,7 +2,7 @@
 
 The pattern of a function, which elements of its inputs an element of its outputs needs, is read off the blocks: for
 elementwise, broadcast and injective blocks off the indices of their loads; for reductions by
-:class:`~tir.analysis.reductions.Reduction`.
+:class:`~tir.analysis.reduction_forms.Reduction`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.dependence.domains import Injective
 from ..analysis.effects import effects
-from ..analysis.reductions import Reduction
+from ..analysis.reduction_forms import Reduction
 from ..analysis.simple_blocks import is_simple_block
 from ..arith.linear import key
 from ..expr import BufferLoad, Expr, is_const

@@ -14,8 +14,8 @@ from typing import Any
 from ..dtype import DType
 from ..expr import Expr
 from ..te import Tensor
-from ..te.places import error
-from ..te.sizes import equate, equate_shapes, is_multiple
+from ..te.symbolic_sizes import equate, equate_shapes, is_multiple
+from ..te.user_lines import error
 from .promotion import kind_of
 from .shapes import axis_of, broadcast
 
@@ -96,7 +96,7 @@ class Contract:
 
     def check(self, names: Sequence[str], given: Mapping[str, Any]) -> None:
         """Raise ``TensorExpressionError`` unless the tensors ``names`` of a call have these shapes, or can: what depends on
-        symbolic sizes is noted as a condition of the operations that are made (:mod:`tir.te.sizes`)."""
+        symbolic sizes is noted as a condition of the operations that are made (:mod:`tir.te.symbolic_sizes`)."""
         self._checked(names, given)
 
     def check_results(self, names: Sequence[str], given: Mapping[str, Any], made: Sequence[Tensor]) -> None:

@@ -11,11 +11,11 @@ from .. import te
 from ..expr import Select, cast, const
 from ..op import call
 from ..te import Tensor
-from ..te.places import error
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .cases import arg, case
+from .element_places import integer
 from .operands import Operand, as_type, common_type, elementwise, require_kind, values_of
-from .places import integer
 from .registry import operator
 from .shapes import axis_of
 

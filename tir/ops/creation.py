@@ -12,9 +12,9 @@ from ..dtype import DType
 from ..expr import Expr, as_expr, cast, const, max_
 from ..op import call
 from ..te import Tensor, compute, if_then_else
-from ..te.places import error
 from ..te.tensor import data_type
-from .places import as_index, constant_of, integer, sized
+from ..te.user_lines import error
+from .element_places import as_index, constant_of, integer, sized
 from .registry import arg, case, operator
 from .shapes import axis_of
 

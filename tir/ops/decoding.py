@@ -9,7 +9,7 @@ import numpy as np
 
 from ..expr import Expr, const
 from ..te import Tensor, compute, if_then_else
-from ..te.places import error
+from ..te.user_lines import error
 from .anchors import moved_corners
 from .nn.softmaxes import softmax
 from .registry import arg, case, operator

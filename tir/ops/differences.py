@@ -9,14 +9,14 @@ import numpy as np
 from ..arith import simplify
 from ..expr import const, max_
 from ..te import Tensor, compute
-from ..te.places import error
+from ..te.user_lines import error
 from .creation import full
-from .elementwise import positive
+from .element_places import constant, integer, replaced
 from .joining import concatenate
 from .operands import Operand, require_kind
-from .places import constant, integer, replaced
 from .registry import arg, case, complete, operator
 from .shapes import axis_of
+from .unary import positive
 
 
 def _numpy_diff(x: Any, n: int, axis: int, prepend: Any, append: Any) -> Any:

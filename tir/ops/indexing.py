@@ -13,9 +13,9 @@ import numpy as np
 
 from ..expr import Expr
 from ..te import Tensor, if_then_else
-from ..te.places import error
-from ..te.sizes import at_most, equate_shapes
-from .places import MOVED_DTYPES, as_index, clamped, gathered, integer, listed, replaced, require_integers
+from ..te.symbolic_sizes import at_most, equate_shapes
+from ..te.user_lines import error
+from .element_places import MOVED_DTYPES, as_index, clamped, gathered, integer, listed, replaced, require_integers
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
 from .transform import ravel

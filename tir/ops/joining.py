@@ -10,8 +10,8 @@ import numpy as np
 from ..arith import simplify
 from ..expr import Expr, cast, const, is_const
 from ..te import Tensor, compute
-from ..te.places import error
-from .places import MOVED_DTYPES, integer, listed, one_of, replaced
+from ..te.user_lines import error
+from .element_places import MOVED_DTYPES, integer, listed, one_of, replaced
 from .promotion import result_type
 from .registry import arg, case, operator
 from .shapes import axis_of

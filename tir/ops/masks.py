@@ -9,9 +9,9 @@ import numpy as np
 from ..arith import simplify
 from ..expr import Expr, as_expr, cast, const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
-from ..te.places import error
-from ..te.sizes import equate, equate_shapes
-from .places import MOVED_DTYPES, as_index, constant_of, integer, listed
+from ..te.symbolic_sizes import equate, equate_shapes
+from ..te.user_lines import error
+from .element_places import MOVED_DTYPES, as_index, constant_of, integer, listed
 from .registry import arg, case, operator
 from .shapes import axis_of
 

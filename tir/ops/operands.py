@@ -10,8 +10,8 @@ from .. import te
 from ..dtype import DType
 from ..expr import Expr, as_expr, cast, const
 from ..te import Tensor
-from ..te.places import error
 from ..te.tensor import value_of
+from ..te.user_lines import error
 from .promotion import kind_of, result_type, weak_type
 from .registry import described
 from .shapes import Shape, broadcast, read_index

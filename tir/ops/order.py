@@ -8,10 +8,10 @@ import numpy as np
 
 from ..expr import Expr, min_
 from ..te import Tensor, compute, if_then_else
-from ..te.places import error
-from ..te.sizes import equate
+from ..te.symbolic_sizes import equate
 from ..te.tensor import size
-from .places import MOVED_DTYPES, as_index, axes_in_order, gathered, listed, replaced
+from ..te.user_lines import error
+from .element_places import MOVED_DTYPES, as_index, axes_in_order, gathered, listed, replaced
 from .registry import arg, case, operator
 from .shapes import axes_of, axis_of
 from .transform import ravel, reshape

@@ -10,9 +10,9 @@ import numpy as np
 from ..arith import simplify
 from ..expr import Expr, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
-from ..te.places import error
+from ..te.user_lines import error
 from .contract import BY_PADS
-from .places import MOVED_DTYPES, chosen, constant_of, listed, sized
+from .element_places import MOVED_DTYPES, chosen, constant_of, listed, sized
 from .registry import arg, case, operator
 
 _PADS = [((1, 2), (0, 3)), ((2, 0), (0, 0))]

@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import expr as ir
 from .. import te
-from ..analysis.reductions import MAXIMUM, MINIMUM, Combiner
+from ..analysis.reduction_forms import MAXIMUM, MINIMUM, Combiner
 from ..dtype import DType
 from ..expr import Expr, Select, const, is_const, logical_and, logical_or
 from ..te import Tensor
-from ..te.places import error
-from ..te.reduction import Reducer
+from ..te.reducers import Reducer
+from ..te.user_lines import error
 from .cases import Case, arg, case
-from .places import positions_type
+from .element_places import positions_type
 from .reduction import SECTION, Reduction
 from .registry import operator
 from .shapes import axis_of

@@ -11,12 +11,12 @@ from .. import te
 from ..dtype import DType
 from ..expr import Expr
 from ..te import Tensor
-from ..te.places import error
-from ..te.sizes import equate
+from ..te.symbolic_sizes import equate
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .contract import BY_RANK
+from .element_places import replaced
 from .operands import require_kind
-from .places import replaced
 from .promotion import result_type, wide
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from ..dtype import BOOL, DType
-from ..te.places import error
+from ..te.user_lines import error
 
 
 def kind_of(dtype: DType) -> str:

@@ -14,13 +14,13 @@ from ..expr import Expr, cast, const, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute, exp, floor, if_then_else
 from ..te import any as any_
-from ..te.places import error
-from ..te.sizes import equate
+from ..te.symbolic_sizes import equate
+from ..te.user_lines import error
 from .boxes import Suppression, numpy_iou, overlap
-from .places import integer, one_of
+from .element_places import integer, one_of
+from .imperative import statements
 from .registry import arg, case, complete, operator
 from .sorting import order_of
-from .statements import statements
 
 INT32 = DType("int32")
 

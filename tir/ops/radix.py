@@ -10,7 +10,7 @@ from ..dtype import DType
 from ..expr import Expr, Select, cast, const, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import if_then_else
-from .places import constant
+from .element_places import constant
 
 CHUNK, LINE = 32, 64  # keys, and bytes, at least, of which only the least is compared, where it is not below those kept
 WIDTHS = (4, 6, 8)  # bits of digits; more counters than of 8 are not kept in the first cache

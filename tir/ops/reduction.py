@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from .. import te
-from ..analysis.reductions import MAXIMUM, MINIMUM
+from ..analysis.reduction_forms import MAXIMUM, MINIMUM
 from ..dtype import DType
 from ..expr import FALSE, NE, TRUE, Expr, IntImm, cast, compare, const, is_const, logical_and, logical_or
 from ..te import Tensor
-from ..te.places import error
-from ..te.reduction import Reducer
-from ..te.sizes import equate
+from ..te.reducers import Reducer
+from ..te.symbolic_sizes import equate
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .cases import Case, arg, case
 from .contract import BY_AXES
-from .places import sized
+from .element_places import sized
 from .promotion import wide
 from .registry import operator
 from .shapes import Shape, axes_of

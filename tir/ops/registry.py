@@ -24,11 +24,11 @@ from ..expr import Expr
 from ..names import did_you_mean
 from ..node import cached_property
 from ..te import Tensor
-from ..te.places import error, users_errors
-from ..te.sizes import requirements
+from ..te.symbolic_sizes import requirements
+from ..te.user_lines import error, users_errors
 from .cases import Argument, Case, arg, case, example
 from .contract import Contract
-from .places import chosen
+from .element_places import chosen
 from .spelling import respelled
 
 __all__ = ["Argument", "Case", "Operator", "arg", "attributes", "case", "complete", "find", "operator", "operators"]

@@ -14,11 +14,11 @@ from ..dtype import DType
 from ..expr import Expr, as_expr, cast, const, max_
 from ..op import call
 from ..te import Tensor, all, any, if_then_else
-from ..te.places import error
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .cases import Case, arg, case
 from .contract import BY_LAYOUT
-from .places import chosen, clamped, constant, constant_of, gathered, require_rank, sized
+from .element_places import chosen, clamped, constant, constant_of, gathered, require_rank, sized
 from .variants import Definition
 
 # ---------------------------------------------------------------- places between elements

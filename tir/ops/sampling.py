@@ -12,14 +12,14 @@ from ..expr import Expr, cast, const, max_, min_
 from ..op import call
 from ..te import Tensor, all, compute, if_then_else, reduce_axis
 from ..te import any as any_
-from ..te.places import error
-from ..te.sizes import equate
+from ..te.symbolic_sizes import equate
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .cases import Case
 from .contract import BY_LAYOUT
+from .element_places import as_index, chosen, clamped, constant_of, gathered, integer, listed, require_rank, sized
 from .nn._references import laid_out, plain
-from .nn.windows import dilated, pads_of, window_count
-from .places import as_index, chosen, clamped, constant_of, gathered, integer, listed, require_rank, sized
+from .nn.window_shapes import dilated, pads_of, window_count
 from .promotion import wide
 from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator

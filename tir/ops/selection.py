@@ -12,12 +12,12 @@ from ..dtype import DType
 from ..expr import Expr, const
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute
-from ..te.places import error
-from ..te.sizes import equate
-from .places import product, sized
+from ..te.symbolic_sizes import equate
+from ..te.user_lines import error
+from .element_places import product, sized
+from .imperative import loops, statements
 from .registry import arg, case, operator
 from .sorting import is_less, order_of
-from .statements import loops, statements
 
 INT32 = DType("int32")
 

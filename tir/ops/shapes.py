@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arith import simplify
 from ..expr import Expr, IntImm, is_const
-from ..te.places import error
+from ..te.user_lines import error
 
 Shape = tuple[Expr, ...]
 

@@ -11,9 +11,20 @@ import numpy as np
 from ..arith import simplify
 from ..expr import Expr, IntImm, as_expr, const, is_const, max_, min_
 from ..te import Tensor, all, compute, if_then_else
-from ..te.places import error
-from ..te.sizes import at_most, equate_shapes
-from .places import MOVED_DTYPES, as_index, axes_in_order, clamped, constant, gathered, integer, listed, replaced, sized
+from ..te.symbolic_sizes import at_most, equate_shapes
+from ..te.user_lines import error
+from .element_places import (
+    MOVED_DTYPES,
+    as_index,
+    axes_in_order,
+    clamped,
+    constant,
+    gathered,
+    integer,
+    listed,
+    replaced,
+    sized,
+)
 from .registry import arg, case, operator
 from .shapes import axis_of
 

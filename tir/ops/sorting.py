@@ -17,16 +17,16 @@ from ..expr import Expr, cast, logical_and, logical_not, logical_or, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..op import call
 from ..te import Tensor, compute
-from ..te.places import error
-from ..te.sizes import equate_shapes
+from ..te.symbolic_sizes import equate_shapes
 from ..te.tensor import size
-from .keys import UnsignedKey, with_one_zero
-from .places import as_index, constant, positions_type, replaced
+from ..te.user_lines import error
+from .element_places import as_index, constant, positions_type, replaced
+from .imperative import loops, statements
 from .radix import RadixSort, finds_few, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
+from .sort_keys import UnsignedKey, with_one_zero
 from .sorting_network import sorted_rows, suits
-from .statements import loops, statements
 
 
 def is_less(a: Expr, b: Expr) -> Expr:

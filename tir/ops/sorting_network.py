@@ -14,9 +14,9 @@ from ..dtype import DType
 from ..expr import const, digits_of, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
-from .keys import Key
-from .places import constant, product, replaced
-from .statements import statements
+from .element_places import constant, product, replaced
+from .imperative import statements
+from .sort_keys import Key
 
 VECTOR = 64  # bytes of the vectors that have an element of each row
 LONGEST = 2048  # elements of a row: longer ones take less time by their digits

@@ -20,9 +20,9 @@ from ..te import Tensor, compute, cos, if_then_else, reduce_axis, sin
 from ..te import all as all_
 from ..te import any as any_
 from ..te import sum as sum_
-from ..te.places import error
-from ..te.sizes import at_most, equate, equate_shapes
-from .places import constant, integer
+from ..te.symbolic_sizes import at_most, equate, equate_shapes
+from ..te.user_lines import error
+from .element_places import constant, integer
 from .registry import arg, case, operator
 
 STAGE = 16  # steps of a product that cost as much as another pass over the elements

@@ -11,8 +11,8 @@ from ..dtype import DType
 from ..expr import Expr, Select, cast, const
 from ..op import call
 from ..te import Tensor
-from ..te.places import error
 from ..te.tensor import data_type
+from ..te.user_lines import error
 from .cases import arg, case
 from .contract import BY_AXES
 from .promotion import wide

@@ -12,10 +12,10 @@ from ..dtype import DType
 from ..expr import const
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
-from ..te.places import error
+from ..te.user_lines import error
+from .imperative import loops, statements
 from .promotion import result_type
 from .registry import arg, case, operator
-from .statements import loops, statements
 
 
 def _numpy_solve(a: Any, b: Any) -> Any:

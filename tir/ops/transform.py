@@ -10,11 +10,11 @@ import numpy as np
 from ..arith import simplify
 from ..expr import Expr, as_expr, const, digits_of, is_const
 from ..te import Tensor, compute
-from ..te.places import error
-from ..te.sizes import equate, is_multiple
+from ..te.symbolic_sizes import equate, is_multiple
 from ..te.tensor import size
+from ..te.user_lines import error
 from .contract import BY_CALL
-from .places import (
+from .element_places import (
     MOVED_DTYPES,
     constant,
     flat_index,

@@ -14,14 +14,14 @@ from ..expr import Expr, cast, max_, min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor, compute
 from ..te import all as all_
-from ..te.places import error
-from ..te.sizes import equate_shapes
+from ..te.symbolic_sizes import equate_shapes
+from ..te.user_lines import error
 from .creation import ones
+from .element_places import MOVED_DTYPES, constant_of, integer, replaced, sized
+from .imperative import copy, loops, statements
 from .indexing import counted, index_tensors, require_within
-from .places import MOVED_DTYPES, constant_of, integer, replaced, sized
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index
-from .statements import copy, loops, statements
 
 _COMBINED: dict[str, Callable[[Expr, Expr], Expr]] = {
     "update": lambda old, new: new,

@@ -17,10 +17,10 @@ from ..arith.index_map import IndexMap
 from ..errors import ScheduleError, TirError, Unproved, attempt
 from ..expr import Var
 from ..names import resembling
-from .arguments import BadArgument
 from .handles import BlockRV, LoopRV
 from .offers import calls, choices
 from .primitive import Primitive, lookup, request_text
+from .primitive_arguments import BadArgument
 from .state import State, label, place_name
 
 MOST_TRIED = 16  # variants of one call, and calls of one other step

@@ -14,7 +14,7 @@
 
 ``apply`` returns the new snapshot, or a pair of it and the result (handles, ``ExprRV``, or lists of them); a check whose proof
 makes these returns them itself, under ``@primitive()`` and without an apply. The check's
-annotations convert arguments (:mod:`tir.schedule.arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
+annotations convert arguments (:mod:`tir.schedule.primitive_arguments`): ``LoopRef`` and ``BlockRef`` accept handles and names
 and are converted to places of the current program; ``BlockRef | LoopRef`` accepts either; ``list[…]`` and ``*args``
 convert each member; ``int``, ``bool``, ``str`` and the like are checked, and ``Any`` is unchanged. ``keeps`` declares
 what the step preserves, so that it is not proved again (:mod:`tir.schedule.invariants`). ``instead`` and ``prepared_by``
@@ -36,16 +36,16 @@ from itertools import takewhile
 from typing import Any
 
 from .. import extension
-from ..analysis.dependence.oracle import require_legal
-from ..analysis.dependence.programs import SameMeaning
+from ..analysis.dependence.dependence_oracle import require_legal
+from ..analysis.dependence.equivalence import SameMeaning
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean
 from ..neighbours import call_here
-from .arguments import BadArgument as BadArgument
-from .arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .handles import BlockRV, LoopRV
 from .invariants import Keeps, Kept
+from .primitive_arguments import BadArgument as BadArgument
+from .primitive_arguments import Parameter, binder, convert, parameters_of, places_of, shown
 from .state import State
 
 GROUPS = ("order", "tile", "parallel", "memory", "reduction", "tensor units", "other")

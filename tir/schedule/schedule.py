@@ -28,7 +28,6 @@ from ..visit import with_recursion_limit
 from . import primitives as _families  # noqa: F401  (registers every primitive)
 from . import queries as _queries  # noqa: F401
 from .alternatives import alternatives
-from .arguments import copied
 from .ask import Asker
 from .executed import EXECUTED
 from .handles import BlockRV, ExprRV, LoopRV, StmtSRef
@@ -36,6 +35,7 @@ from .invariants import Delta, Keeps, Kept, check_step
 from .offers import places
 from .prepared import with_all_accesses_declared, with_one_name, with_own_places
 from .primitive import PRIMITIVES, QUERIES, Primitive, check_only, explained, lookup, request_text, run
+from .primitive_arguments import copied
 from .signatures import public_signature
 from .state import State
 from .trace import Entry

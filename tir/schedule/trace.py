@@ -16,9 +16,9 @@ from ..errors import TirError
 from ..expr import Expr, IntImm, Var
 from ..node import frozendict, record
 from ..visit import free_vars, has_load, substitute
-from .arguments import shown
 from .handles import BlockRV, ExprRV, LoopRV
 from .primitive import QUERIES, lookup
+from .primitive_arguments import shown
 
 if TYPE_CHECKING:
     from .schedule import Schedule

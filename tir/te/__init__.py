@@ -14,10 +14,11 @@ from ..expr import CommReducer, Reduce
 from ..names import did_you_mean
 from . import hybrid
 from .computation import ComputeOp, compute
+from .declared_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .extern import ExternOp, extern
 from .gradient import gradient
 from .recurrence import ScanOp, scan
-from .reduction import comm_reducer, max, min, prod, sum
+from .reducers import comm_reducer, max, min, prod, sum
 from .schedule import create_schedule
 from .tag import tag_scope
 from .tensor import (
@@ -33,7 +34,6 @@ from .tensor import (
     var,
 )
 from .tensor import constant as const
-from .tensor_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .to_primfunc import create_prim_func
 
 __all__ = [

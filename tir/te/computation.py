@@ -13,7 +13,6 @@ from ..buffer import Range
 from ..dtype import DType
 from ..expr import Expr, Let, Reduce, Var, const
 from ..visit import walk, with_recursion_limit
-from .places import error, users_errors
 from .sharing import bound_once
 from .tag import notes
 from .tensor import (
@@ -27,6 +26,7 @@ from .tensor import (
     require_name,
     value_of,
 )
+from .user_lines import error, users_errors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,9 +12,9 @@ from ..expr import Expr, Var
 from ..ir_builder import effect
 from ..stmt import Stmt
 from ..visit import free_vars
-from .places import error, users_errors
 from .tag import notes
 from .tensor import Operation, Tensor, data_type, extents, require_name
+from .user_lines import error, users_errors
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -33,11 +33,11 @@ from ..op import call
 from ..render import short_text
 from ..visit import substitute, uses_var
 from .computation import ComputeOp, compute
-from .places import error
-from .reduction import sum as te_sum
+from .reducers import sum as te_sum
 from .rewrite_graph import fresh_axes
-from .sizes import requirements
+from .symbolic_sizes import requirements
 from .tensor import Axis, PlaceholderOp, Tensor, TensorLoad, loads_in, operations_of, read, reduce_axis
+from .user_lines import error
 
 _UNARY: dict[str, Callable[[Any, Any], Any]] = {  # the derivative at x, where the value is y
     "exp": lambda x, y: y,

@@ -24,9 +24,9 @@ from ..script.parser import Options, parse_function
 from ..stmt import BlockRealize, For
 from ..visit import walk
 from .extern import ExternOp
-from .places import error
 from .tag import notes
 from .tensor import Axis, Tensor
+from .user_lines import error
 
 _OUTPUT, _SCALAR = "output_tensor", "__declare_scalar"
 _SCOPES = {"share": "shared", "shared": "shared", "local": "local", "global": "global"}

@@ -14,9 +14,9 @@ from ..equal import structural_equal
 from ..expr import Expr, Var
 from ..visit import substitute
 from .computation import ComputeOp
-from .places import error
 from .tag import notes
 from .tensor import Axis, Operation, PlaceholderOp, Tensor, loads_in, operations_of
+from .user_lines import error
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,12 +22,12 @@ from ..errors import ScheduleError, attempt
 from ..expr import NE, IntImm, Var
 from ..levels import is_block_axis, is_thread_axis
 from ..visit import free_vars
+from .declared_intrin import TensorIntrinDecl
 from .hybrid import HybridOp
 from .recurrence import ScanOp
 from .stage import Attach, Call, Fuse, Mark, Split, Stage, axis_name, refusal
 from .store_predicate import LEGAL, require_duplicates
 from .tensor import Axis, Operation, Tensor
-from .tensor_intrin import TensorIntrinDecl
 from .to_primfunc import LoweredGraph, lower_graph
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from ..target import Target
 from ..visit import substitute, uses_var, walk
 from .computation import ComputeOp, loads_in
 from .group import Group, operations_between
-from .places import error, user_place
 from .recurrence import ScanOp
 from .replay import Replay
 from .rewrite_graph import (
@@ -35,6 +34,7 @@ from .rewrite_graph import (
 from .stage import Call, Fuse, Split, Stage, _shown, axis_name, refusal, require_scope
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
 from .to_primfunc import operations_of
+from .user_lines import error, user_place
 
 if TYPE_CHECKING:
     from ..schedule import Schedule as BlockSchedule
@@ -398,7 +398,7 @@ class Schedule:
 
 
 def _usual_target(module: IRModule) -> str:
-    from ..transform.threads import starts_kernel
+    from ..transform.thread_axes import starts_kernel
 
     return "cuda" if any(starts_kernel(n) for n in walk(module["main"].body)) else "llvm"
 

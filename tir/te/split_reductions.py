@@ -18,9 +18,9 @@ from ..expr import Add, Call, Expr, IntImm, Let, Max, Min, Mul, Reduce, Var, all
 from ..names import unique_name
 from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp, free_variables, has_reduction
-from .places import error
 from .tag import notes
 from .tensor import Axis, TensorLoad
+from .user_lines import error
 
 _WORDS = {Add: "sum", Mul: "prod", Max: "max", Min: "min"}
 

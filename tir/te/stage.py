@@ -12,10 +12,10 @@ from ..errors import ScheduleError
 from ..expr import Expr, IntImm, Var, as_bool, const
 from ..node import Span
 from .hybrid import HybridOp
-from .places import user_place
 from .recurrence import ScanOp
 from .store_predicate import StorePredicate
 from .tensor import Axis, Operation, PlaceholderOp, Tensor
+from .user_lines import user_place
 
 if TYPE_CHECKING:
     from .group import Group

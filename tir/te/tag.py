@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..node import freeze
-from .places import error, user_place
+from .user_lines import error, user_place
 
 _INNERMOST: ContextVar[str] = ContextVar("tag", default="")
 

@@ -21,8 +21,8 @@ from ..function import IRModule
 from ..neighbours import call_here
 from ..node import EMPTY, Span, node
 from ..visit import rewrite, walk
-from .places import error, user_place
-from .sizes import Conditions, noted
+from .symbolic_sizes import Conditions, noted
+from .user_lines import error, user_place
 
 # ---------------------------------------------------------------- axes
 

@@ -21,11 +21,11 @@ from ..visit import rewrite, substitute, walk, with_recursion_limit
 from .computation import ComputeOp, free_variables
 from .extern import ExternOp, own_variables
 from .hybrid import HybridOp
-from .places import error
 from .recurrence import ScanOp
-from .sizes import unified
 from .split_reductions import reduction_groups
+from .symbolic_sizes import unified
 from .tensor import Axis, Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
+from .user_lines import error
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ small.
 """
 
 from .error_model import error_bounds
+from .first_wrong import check_lowering
 from .oracle import assert_allclose, assert_roundtrip, assert_same_result, check_schedule, random_inputs
 from .programs import random_program
 from .reduce import Case, reduce_case
 from .schedules import LOOP_PRIMITIVES, Attempt, random_schedule
-from .stages import check_lowering
 from .strategies import programs, schedules
 
 __all__ = [

@@ -123,7 +123,7 @@ def check_schedule(
         for name, values in chosen.items():
             assert_same_result(origin, sch.mod, values, engines, func=name)
     except (AssertionError, TirError) as error:
-        from .stages import first_wrong_step
+        from .first_wrong import first_wrong_step
 
         raise first_wrong_step(sch, chosen, engines) or error from error
     return sch

@@ -17,7 +17,7 @@ from ..schedule.primitive import PRIMITIVES, Primitive, lookup
 from ..stmt import Block, For, Stmt
 from ..visit import walk
 from .decisions import Choice, SeededChoice
-from .instructions import intrinsics
+from .sample_intrinsics import intrinsics
 
 
 @dataclass(frozen=True)

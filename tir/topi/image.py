@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ops
+from ..ops.element_places import integer
 from ..ops.nn.checks import numbers
-from ..ops.nn.windows import dilated, pads_of
-from ..ops.places import integer
+from ..ops.nn.window_shapes import dilated, pads_of
 from ..ops.registry import namespace, reshown
 from ..te import Tensor
 

@@ -11,7 +11,7 @@ from ..op import call
 from ..stmt import AttrStmt, BufferStore, Evaluate, Stmt
 from ..visit import rewrite
 from .passes import func_pass
-from .threads import flat
+from .thread_axes import flat
 
 SIZES = (4, 8, 16)  # bytes that one cp.async moves
 

@@ -21,7 +21,7 @@ from ..op import call
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, Evaluate, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import accesses, rewrite, statements, substitute, walk
 from .passes import func_pass
-from .threads import flat
+from .thread_axes import flat
 
 
 def _numbers(value: Any) -> list[int]:

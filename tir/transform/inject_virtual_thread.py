@@ -33,7 +33,7 @@ from ..stmt import (
 from ..visit import contains, has_load, rewrite, substitute, walk
 from .layout import strides_of
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, flat
+from .thread_axes import REDUCE_SCOPE, flat
 
 
 def _is_virtual(item: Any) -> bool:

@@ -14,7 +14,7 @@ from ..node import frozendict
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, AttrStmt, BufferStore, For, Stmt
 from ..visit import accesses, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import flat
+from .thread_axes import flat
 from .vectorize_loop import REASON
 
 BYTES = 16

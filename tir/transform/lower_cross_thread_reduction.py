@@ -7,8 +7,8 @@ from typing import Any
 
 from ..aliases import memory_of, same_nodes, shares_memory, with_one_memory
 from ..analysis.block_regions import block_access_region
+from ..analysis.reduction_forms import NotAReduction, Reduction, shared_results, threads_can_share
 from ..analysis.reduction_init import result_guards
-from ..analysis.reductions import NotAReduction, Reduction, shared_results, threads_can_share
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError, ScheduleError, attempt
 from ..expr import EQ, TRUE, BufferLoad, Expr, IntImm, Var, all_of, cast, const, is_const
@@ -32,7 +32,7 @@ from ..stmt import (
 )
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, flat, is_thread_loop
+from .thread_axes import REDUCE_SCOPE, flat, is_thread_loop
 
 
 class _Reduction:
@@ -245,7 +245,7 @@ class _Lowering:
         found = [f for f in _steps(realize, loops) if is_thread_axis(f.thread)]
         if not found or threads_can_share(realize.block):
             return found
-        from ..analysis.dependence.loops import check_parallel
+        from ..analysis.dependence.loop_questions import check_parallel
 
         one = with_one_memory(self.func)
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..analysis.reductions import combine
+from ..analysis.reduction_forms import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
@@ -18,7 +18,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
 from ..visit import walk
 from .passes import func_pass
-from .threads import REDUCE_SCOPE, WARP, Deciders, flat, warp_mask
+from .thread_axes import REDUCE_SCOPE, WARP, Deciders, flat, warp_mask
 
 _UINT32 = DType("uint32")
 

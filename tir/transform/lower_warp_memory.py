@@ -18,7 +18,7 @@ from ..script.printer import short_text
 from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
-from .threads import WARP, Deciders, warp_mask
+from .thread_axes import WARP, Deciders, warp_mask
 
 
 class _Lowering:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import may_alias
+from ..analysis.reduction_forms import Reduction, Update
 from ..analysis.reduction_init import InitRuns
-from ..analysis.reductions import Reduction, Update
 from ..arith import Analyzer
 from ..arith.linear import is_index
 from ..arith.selections import knowing_less, starts_of_ascending

@@ -20,7 +20,7 @@ from ..target import CPUS, Target
 from ..visit import free_vars, substitute, walk
 from .host_calls import with_host_calls_inlined, without_unused_views
 from .passes import module_pass
-from .threads import axis_order, flat
+from .thread_axes import axis_order, flat
 
 DYNAMIC = "tir.use_dyn_shared_memory"
 CLUSTER = "tir.cluster"  # the attribute of a function that says how many blocks of its kernels are a cluster

@@ -31,7 +31,7 @@ from ..visit import has_load, is_pure, uses_var, walk
 from .engines import orders_itself
 from .gpu_memory_effects import Access, Accesses, Conflicts, Loop, depends_on_threads
 from .passes import func_pass
-from .threads import flat
+from .thread_axes import flat
 
 _WRAPPERS = (LetStmt, Allocate, DeclBuffer, AttrStmt)
 _TRIES = 6

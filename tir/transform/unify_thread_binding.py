@@ -19,7 +19,7 @@ from ..stmt import THREAD_BINDING, Block, BlockRealize, BufferStore, Evaluate, F
 from ..visit import free_vars, rewrite, substitute, walk
 from .canonicalize_loop import starting_at_zero
 from .passes import func_pass
-from .threads import axis_order, flat, is_thread_loop
+from .thread_axes import axis_order, flat, is_thread_loop
 
 
 class _Kernel:

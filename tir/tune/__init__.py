@@ -22,7 +22,7 @@ _LAZY = {
     "remove": ("tir.tune.space", "remove"),
     "Nest": ("tir.tune.nest", "Nest"),
     "default": ("tir.tune.default", "default"),
-    "predict": ("tir.tune.model", "predict"),
+    "predict": ("tir.tune.cost_model", "predict"),
     "tune": ("tir.tune.session", "tune"),
     "apply_best": ("tir.tune.session", "apply_best"),
     "extract_tasks": ("tir.tune.tasks", "extract_tasks"),

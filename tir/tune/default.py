@@ -14,7 +14,7 @@ from ..schedule.constants import at_each_call, constant_parameters
 from ..schedule.queries import consumers_of, producers_of
 from ..target import GPUS
 from ..visit import with_recursion_limit, with_room
-from .model import Prediction, predict
+from .cost_model import Prediction, predict
 from .nest import usual
 from .space import Decision, Made, Space, likeliest_offer, space_of
 from .versions import in_versions

@@ -3,7 +3,7 @@
 The accesses of a lowered kernel are counted as the simulator counts them (sectors of global memory, passes over the banks of
 shared memory), for some warps, blocks and iterations, and multiplied by how often they run. The time is the largest of the
 times of instructions, tensor cores, shared memory, the L2 cache, memory, and of waiting where too few threads are there to
-hide it; smoothly, as in :mod:`tir.tune.model`.
+hide it; smoothly, as in :mod:`tir.tune.cost_model`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..schedule import Schedule
 from ..stmt import UNROLLED, Allocate, BufferStore, Evaluate, For
 from ..target import Target
 from ..transform.gpu_memory_effects import Access, Accesses
-from ..transform.threads import WARP
+from ..transform.thread_axes import WARP
 from ..visit import walk
-from .model import Prediction, Roofline, smooth_maximum
+from .cost_model import Prediction, Roofline, smooth_maximum
 from .nest import usual
 from .space import Env
-from .staging import architecture
+from .staged_operands import architecture
 
 LAUNCH = 3e-6  # seconds from one kernel to the next
 LATENCY = 600  # cycles until global memory answers

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from ..analysis.index import LoopRef, index_of
-from ..analysis.reductions import Reduction
+from ..analysis.reduction_forms import Reduction
 from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer, IterVar

@@ -15,7 +15,7 @@ from .nest import Nest, volume
 from .rules.contraction import Contraction
 from .rules.spatial import share_out
 from .space import Env
-from .staging import Copy, Staged
+from .staged_operands import Copy, Staged
 
 
 @dataclass(frozen=True)

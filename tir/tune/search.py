@@ -18,10 +18,10 @@ from ..errors import TirError
 from ..function import IRModule
 from ..node import cached_property
 from ..schedule import Schedule
+from .cost_model import Roofline, roofline
 from .drawing import Replays, Source, crossed, neighbouring_decisions, numbers
 from .faults import Fault
 from .learner import expected_improvement, learner
-from .model import Roofline, roofline
 from .naming import Naming
 from .ranking import decisions_of, diverse, sketch_of
 from .record import Record, digest

@@ -20,17 +20,17 @@ from ..function import HasProgram, IRModule, PrimFunc
 from ..schedule import Schedule, Trace
 from ..target import GPUS, Target
 from ..target import threads as usual_threads
+from .cost_model import predict
 from .default import likeliest, of_each, usual_schedule
 from .drawing import FunctionSource, RuleSource, Source
 from .gpu_model import Used, predict_kernels
 from .machine import about_machine, machine_key
-from .model import predict
 from .naming import Naming
-from .progress import Progress
 from .records import NO_RUN, Records
 from .result import Result, Tuned, no_result
 from .runner import Job, LocalRunner, Measurement, Problem, Runner
 from .search import BATCH, PATIENCE, Model, Predicted, Search, Trial
+from .search_progress import Progress
 from .space import Env, Space, space_of
 from .tasks import Task, extract_tasks
 

@@ -14,7 +14,7 @@ from math import exp
 from typing import Any, TypeVar
 
 from .. import extension
-from ..amx import tiles_allowed
+from ..amx_permission import tiles_allowed
 from ..analysis.contents import members_of, trimmed
 from ..analysis.index import index_of
 from ..cost.footprint_table import Machine
@@ -23,7 +23,7 @@ from ..node import cached_property
 from ..schedule import Schedule
 from ..stmt import BlockRealize
 from ..target import GPUS, Target, VectorRegisters, threads
-from ..transform.threads import launch_reads_memory
+from ..transform.thread_axes import launch_reads_memory
 from ..visit import with_recursion_limit
 from .faults import Faults
 

@@ -16,7 +16,7 @@ from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import BlockRealize, BufferStore, For
 from ..contents import path_to
 from ..users import used_memory
-from .oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
+from .dependence_oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     Context,
     StatementRelations,

@@ -36,7 +36,7 @@ from ..block_regions import explicit_regions
 from ..contents import has_blocks
 from ..effects import PREFETCH, READ, Effect, Effects, Loop, Surroundings, declared, effects, steering
 from ..evaluation import evaluated_before_body, is_steered, starts
-from ..reductions import Reduction
+from ..reduction_forms import Reduction
 
 Access = Effect
 Views = Mapping[Var, MatchBufferRegion]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .access_records import UNDER_WAY, Races, Who
 from .lanes import EPOCHS, Lanes, Launch
-from .records import UNDER_WAY, Races, Who
 from .report import Site
 
 

@@ -24,8 +24,8 @@ from ..numbers import storage_dtype
 from . import intrinsics
 from .lanes import EMPTY, Engines, narrow
 from .report import Site
+from .thread_values import Values, identifier
 from .turns import diverge
-from .values import Values, identifier
 
 _TYPED = ("ptx_cp_async", "ptx_cp_async_bulk", "ptx_ldmatrix")  # their offsets count elements of the call's type
 _MAX_NEST = 15  # CPython allows 20 nested blocks in one function

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .access_records import Who, report_race
 from .lanes import Lanes
 from .memory import View
-from .records import Who, report_race
 from .report import Site
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .access_records import Who, report_race
 from .barriers import Barrier, fence_initialised, named, ready
 from .clocks import under_way
 from .lanes import Lanes, Launch
 from .memory import View
-from .records import Who, report_race
 from .report import Access, Site, Traffic
 
 BULK = 16  # bytes: addresses and sizes of bulk copies are multiples

@@ -12,9 +12,9 @@ from ...dtype import DType
 from ...errors import RunError
 from ..numbers import decode_table, encode, is_small_float, storage_dtype, wrap_lanes
 from . import counts
+from .access_records import Races, Who, report_race
 from .clocks import races
 from .lanes import Lanes
-from .records import Races, Who, report_race
 from .report import Site, Traffic
 
 

@@ -13,7 +13,7 @@ from tir.te import Tensor
 
 from tir.ops.nn.matrix_products import batch_matmul as batch_matmul, bias_add as bias_add, dense as dense, matmul as matmul
 from tir.ops.nn.normalization import batch_norm as batch_norm, group_norm as group_norm, instance_norm as instance_norm, l2_normalize as l2_normalize, layer_norm as layer_norm, lrn as lrn, rms_norm as rms_norm, scale_shift_nchw as scale_shift_nchw, scale_shift_nhwc as scale_shift_nhwc
-from tir.ops.layout import batch_to_space_nd as batch_to_space_nd, depth_to_space as depth_to_space, space_to_batch_nd as space_to_batch_nd, space_to_depth as space_to_depth
+from tir.ops.relayout import batch_to_space_nd as batch_to_space_nd, depth_to_space as depth_to_space, space_to_batch_nd as space_to_batch_nd, space_to_depth as space_to_depth
 from tir.ops.nn.activation import celu as celu, elu as elu, gelu as gelu, gelu_tanh as gelu_tanh, hard_sigmoid as hard_sigmoid, hard_swish as hard_swish, hard_swish as hardswish, hard_tanh as hard_tanh, hard_tanh as hardtanh, leaky_relu as leaky_relu, log_sigmoid as log_sigmoid, log_sigmoid as logsigmoid, mish as mish, prelu as prelu, relu as relu, relu6 as relu6, selu as selu, shrink as shrink, silu as silu, silu as swish, softplus as softplus, softsign as softsign, thresholded_relu as thresholded_relu
 from tir.ops.padding import circular_pad as circular_pad, mirror_pad as mirror_pad, pad as pad, reflect_pad as reflect_pad, replicate_pad as replicate_pad
 from tir.ops.nn.convolution_by_layout import conv2d_NCHWc as conv2d_NCHWc
@@ -26,7 +26,7 @@ from tir.ops.indexing import embedding as embedding
 from tir.ops.nn.adaptive_pooling import global_pool as global_pool
 from tir.ops.nn.recurrent import gru as gru, lstm as lstm, rnn as rnn
 from tir.ops.nn.softmaxes import log_softmax as log_softmax, softmax as softmax, softmax as fast_softmax
-from tir.ops.nn.attention import multi_head_attention as multi_head_attention, rotary_embedding as rotary_embedding, scaled_dot_product_attention as scaled_dot_product_attention
+from tir.ops.nn.attention_heads import multi_head_attention as multi_head_attention, rotary_embedding as rotary_embedding, scaled_dot_product_attention as scaled_dot_product_attention
 from tir.ops.nn.pooling_gradient import pool_grad as pool_grad
 from tir.ops.nn.enlarging import upsampling as upsampling, upsampling3d as upsampling3d
 

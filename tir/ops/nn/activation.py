@@ -13,10 +13,10 @@ import numpy as np
 
 from ... import te
 from ...expr import Expr, Select, const
-from ...te.places import error
-from ...te.sizes import equate
+from ...te.symbolic_sizes import equate
 from ...te.tensor import Tensor
-from ..places import constant
+from ...te.user_lines import error
+from ..element_places import constant
 from ..promotion import wide
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator

@@ -14,7 +14,7 @@ from ...expr import Expr
 from ...te.tensor import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
-from ..places import constant, integer
+from ..element_places import constant, integer
 from ..reduction import maximum_reducer
 from ..variants import Definition
 from . import _references as references

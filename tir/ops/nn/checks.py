@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...te.places import error
-from ...te.sizes import equate, equate_shapes
+from ...te.symbolic_sizes import equate, equate_shapes
 from ...te.tensor import Tensor
-from ..places import integer
+from ...te.user_lines import error
+from ..element_places import integer
 
 
 def require_tensor(value: Any, what: str, *ranks: int) -> Tensor:

@@ -9,19 +9,19 @@ from typing import Any
 
 from ... import te
 from ...expr import Expr
-from ...te.places import error
-from ...te.sizes import equate, is_multiple
+from ...te.symbolic_sizes import equate, is_multiple
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..cases import Case
 from ..contract import BY_LAYOUT
-from ..places import constant, integer
+from ..element_places import constant, integer
 from ..products import product_type
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
 from .checks import numbers
 from .layouts import Arranged, Layout, arranged
-from .windows import dilated, padded, pads_of, window_count
+from .window_shapes import dilated, padded, pads_of, window_count
 
 _KERNELS = {
     "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO",

@@ -8,7 +8,7 @@ from typing import Any
 from ...te.tensor import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
-from ..places import chosen, integer
+from ..element_places import chosen, integer
 from ..registry import complete
 from ..variants import Definition
 from . import _references as references

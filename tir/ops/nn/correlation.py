@@ -9,13 +9,13 @@ import numpy as np
 from ... import te
 from ...arith import simplify
 from ...expr import Expr, cast
-from ...te.places import error
 from ...te.tensor import Tensor
+from ...te.user_lines import error
+from ..element_places import integer
 from ..padding import nn_pad
-from ..places import integer
 from ..products import product_type
 from ._operator import arg, case, nn_operator, of_products
-from .windows import pads_of
+from .window_shapes import pads_of
 
 
 def _reference(

@@ -9,11 +9,11 @@ import numpy as np
 
 from ... import te
 from ...expr import Expr
-from ...te.places import error
-from ...te.sizes import equate_shapes, is_multiple
+from ...te.symbolic_sizes import equate_shapes, is_multiple
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..cases import Case
-from ..places import clamped, integer
+from ..element_places import clamped, integer
 from ..products import ProductType, product_type
 from ..promotion import wide
 from ..variants import Definition
@@ -22,7 +22,7 @@ from ._operator import arg, case, of_products
 from .checks import numbers
 from .convolution import channels_of_group, usual_kernel_layout
 from .layouts import Arranged, arranged
-from .windows import dilated, pads_of, window_count
+from .window_shapes import dilated, pads_of, window_count
 
 
 def _deformable(

@@ -10,7 +10,7 @@ from ...expr import Expr, cast, const
 from ...op import call
 from ...te.tensor import Tensor
 from ..contract import BY_LAYOUT
-from ..places import constant, require_rank
+from ..element_places import constant, require_rank
 from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
 from ._operator import arg, case, nn_operator
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from ...arith import simplify
 from ...expr import Expr
-from ...te.places import error
-from ...te.sizes import equate
+from ...te.symbolic_sizes import equate
 from ...te.tensor import Tensor
-from ..places import integer
+from ...te.user_lines import error
+from ..element_places import integer
 
 _PART = re.compile(r"(\d*)([A-Za-z])")
 

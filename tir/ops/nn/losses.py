@@ -9,7 +9,7 @@ import numpy as np
 from ... import te
 from ...expr import Expr
 from ...te.tensor import Tensor
-from ..places import as_index, clamped
+from ..element_places import as_index, clamped
 from ..promotion import wide
 from ._operator import arg, case, nn_operator
 from .softmaxes import log_softmax

@@ -13,9 +13,9 @@ import numpy as np
 
 from ... import te
 from ...expr import Expr
-from ...te.places import error
-from ...te.sizes import is_multiple
+from ...te.symbolic_sizes import is_multiple
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..promotion import wide
 from ..registry import complete
 from ..shapes import axes_of, axis_of

@@ -16,11 +16,11 @@ from ... import te
 from ...arith import simplify
 from ...dtype import DType
 from ...expr import Expr
-from ...te.places import error
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..cases import Case
 from ..contract import BY_LAYOUT
-from ..places import constant, integer
+from ..element_places import constant, integer
 from ..promotion import wide
 from ..reduction import maximum_reducer
 from ..variants import Definition
@@ -28,7 +28,7 @@ from . import _references as references
 from ._operator import arg, case
 from .checks import numbers
 from .layouts import Arranged, Layout, arranged
-from .windows import dilated, padded, pads_of, window_count
+from .window_shapes import dilated, padded, pads_of, window_count
 
 
 @dataclass(frozen=True)

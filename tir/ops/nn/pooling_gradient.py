@@ -11,7 +11,7 @@ from ... import te
 from ...expr import Expr, all_of, cast, const
 from ...te.tensor import Tensor
 from ..contract import BY_LAYOUT
-from ..places import require_same_dtype
+from ..element_places import require_same_dtype
 from ..positions import position_of_greatest
 from ..promotion import wide
 from . import _references as references
@@ -19,7 +19,7 @@ from ._operator import arg, case, nn_operator
 from .checks import require_float, require_shape
 from .layouts import Arranged
 from .pooling import WindowAxis, averaged, extents_of, pooled_image, window_axes
-from .windows import padded
+from .window_shapes import padded
 
 
 def _reference(

@@ -15,9 +15,9 @@ import numpy as np
 from ... import te
 from ...dtype import DType
 from ...expr import Expr, const, is_const
-from ...te.places import error
 from ...te.tensor import Tensor, data_type
-from ..places import constant
+from ...te.user_lines import error
+from ..element_places import constant
 from ..promotion import wide
 from ..shapes import axis_of
 from ._operator import arg, case, nn_operator

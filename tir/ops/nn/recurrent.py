@@ -14,9 +14,9 @@ import numpy as np
 from ... import te
 from ...dtype import DType
 from ...expr import Expr
-from ...te.places import error
-from ...te.sizes import equate
+from ...te.symbolic_sizes import equate
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..promotion import wide
 from ..registry import complete
 from ._operator import arg, case, nn_operator

@@ -9,10 +9,10 @@ import numpy as np
 
 from ... import te
 from ...expr import Expr, all_of, const, is_const
-from ...te.places import error
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..contract import BY_PADS
-from ..places import product
+from ..element_places import product
 from ..shapes import axis_of
 from ..transform import reshape
 from ._operator import arg, case, nn_operator

@@ -17,19 +17,19 @@ import numpy as np
 from ... import te
 from ...arith import simplify
 from ...expr import EQ, Expr, const
-from ...te.places import error
-from ...te.sizes import equate, is_multiple
+from ...te.symbolic_sizes import equate, is_multiple
 from ...te.tensor import Tensor
+from ...te.user_lines import error
 from ..cases import Case
 from ..contract import BY_LAYOUT
-from ..places import constant, integer
+from ..element_places import constant, integer
 from ..products import ProductType, product_type
 from ..variants import Definition
 from . import _references as references
 from ._operator import arg, case, of_products
 from .checks import numbers
 from .layouts import Arranged, arranged
-from .windows import dilated, padded, pads_of
+from .window_shapes import dilated, padded, pads_of
 
 
 def _transposed(

@@ -18,17 +18,17 @@ from ... import te
 from ...arith import simplify
 from ...dtype import DType
 from ...expr import Expr, Select, const
-from ...te.places import error
-from ...te.sizes import equate
+from ...te.symbolic_sizes import equate
 from ...te.tensor import Tensor
-from ..places import constant, integer
+from ...te.user_lines import error
+from ..element_places import constant, integer
 from ..products import ProductType, product_type
 from ..registry import complete
 from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
 from .checks import numbers, require_float
 from .layouts import Arranged, arranged
-from .windows import padded, pads_of, window_count
+from .window_shapes import padded, pads_of, window_count
 
 TAPS = 3  # of a kernel in each dimension
 TILES = (2, 3, 4)  # sides of tiles

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
 from ...analysis.dependence.affine import AffineForms, distinguishes
-from ...analysis.dependence.order import shared_order
+from ...analysis.dependence.order_question import shared_order
 from ...analysis.dependence.relations import (
     AccessRelation,
     Context,
@@ -33,7 +33,7 @@ from ...analysis.dependence.statements import Access, Statement, bare_statements
 from ...analysis.dependence.written import fills
 from ...analysis.effects import READ, Effect
 from ...analysis.index import LoopRef, index_of, reduction_iterators
-from ...analysis.reductions import threads_can_share
+from ...analysis.reduction_forms import threads_can_share
 from ...analysis.simple_blocks import constant
 from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var, is_const

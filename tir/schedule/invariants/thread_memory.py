@@ -16,7 +16,7 @@ from ...aliases import memory_of, shares_memory
 from ...analysis.contents import contents, sub_statements
 from ...analysis.dependence.affine import AffineForms, distinguishes
 from ...analysis.dependence.initialization import is_privatizable
-from ...analysis.dependence.loops import check_parallel
+from ...analysis.dependence.loop_questions import check_parallel
 from ...analysis.dependence.relations import (
     Context,
     StatementRelations,
@@ -32,7 +32,7 @@ from ...analysis.dependence.relations import (
 )
 from ...analysis.dependence.statements import Statement, statements_of
 from ...analysis.index import BlockRef, Index, LoopRef, index_of, reduction_iterators
-from ...analysis.reductions import threads_can_share
+from ...analysis.reduction_forms import threads_can_share
 from ...analysis.users import blocks_using
 from ...buffer import Buffer
 from ...expr import Var, is_const

@@ -38,7 +38,7 @@ from ...node import once
 from ...script.printer import short_text
 from ...stmt import Stmt
 from ...visit import free_vars, nodes_of, substitute, uses_var, walk
-from ..build import without_names
+from ..nests import without_names
 from ..state import State
 
 

@@ -11,9 +11,9 @@ from ...errors import require
 from ...names import near_names
 from ...node import Node, freeze, frozendict
 from ...stmt import SERIAL, UNROLLED
-from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
+from ..primitive_arguments import BadArgument, shown
 from ..state import State, place_name
 from ._annotations import check_annotation
 

@@ -20,11 +20,11 @@ from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, For, Stmt
 from ...visit import refresh, substitute, uses_var, vars_in
-from ..build import with_regions, without_unused
 from ..handles import BlockRV
+from ..nests import with_regions, without_unused
 from ..primitive import primitive
 from ..state import State
-from .reduction import require_distinct_results
+from .decompose_reduction import require_distinct_results
 
 
 @dataclass(frozen=True)

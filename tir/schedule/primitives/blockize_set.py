@@ -12,7 +12,7 @@ from ...errors import require, require_none
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
-from ..build import with_regions
+from ..nests import with_regions
 from ..state import State
 from .blockize import BlockizePlan, divide, outer_block, require_only_loops
 

@@ -37,7 +37,7 @@ from ...visit import statements as statements_in
 from ...visit import substitute, uses_var, vars_in
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..staging import (
+from ..staged_copies import (
     SIDES,
     Stage,
     box_inside,

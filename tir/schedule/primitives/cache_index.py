@@ -17,10 +17,10 @@ from ...expr import BufferLoad, Call, Expr, FloatImm, IntImm, StringImm, Var, co
 from ...op import effect_of
 from ...stmt import Block, BufferStore, Stmt
 from ...visit import bound_inside, nodes_of, rewrite, substitute, uses_var, walk
-from ..build import unit_region
 from ..handles import BlockRV
+from ..nests import unit_region
 from ..primitive import primitive
-from ..staging import Stage, elementwise_block, position
+from ..staged_copies import Stage, elementwise_block, position
 from ..state import State, scope_of
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from ...aliases import memory_of
 from ...analysis.block_regions import accessed_box, accessed_regions
 from ...analysis.dependence.domains import about_iterators, is_same_box, known
-from ...analysis.dependence.programs import check_recomputing
+from ...analysis.dependence.equivalence import check_recomputing
 from ...analysis.dependence.syntactic import consumer_move_is_legal, producer_move_is_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef, loops_below, top_statement
@@ -31,13 +31,13 @@ from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq
 from ...visit import accesses, free_vars, substitute, uses_var
-from ..build import insert_before
 from ..handles import Location
+from ..nests import insert_before
 from ..primitive import primitive, require_same_meaning
 from ..queries import consumers_of, producers_of
 from ..state import State, label, with_own_conditions
 from ._inlining import domain_guards, reads_element, solve_iters
-from .inline import compute_inline, plan_compute_inline, plan_reverse_compute_inline
+from .inlining import compute_inline, plan_compute_inline, plan_reverse_compute_inline
 
 
 @primitive(group="order")

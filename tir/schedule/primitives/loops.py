@@ -19,9 +19,9 @@ from ...names import derived_name, unique_name
 from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, BlockRealize, For, SeqStmt, Stmt
 from ...visit import has_load, substitute, vars_in
-from ..build import copy_renamed, domains, product, renest, substitute_loop_vars
 from ..handles import LoopRV
 from ..invariants import Keeps
+from ..nests import copy_renamed, domains, product, renest, substitute_loop_vars
 from ..primitive import BadArgument, primitive
 from ..state import State
 

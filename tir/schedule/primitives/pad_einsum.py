@@ -11,7 +11,7 @@ from ...aliases import shares_memory
 from ...analysis.evaluation import entered, evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
-from ...analysis.reductions import Combiner, NotAReduction, Reduction
+from ...analysis.reduction_forms import Combiner, NotAReduction, Reduction
 from ...analysis.users import reads_own_writes, uses_pointer
 from ...arith import Analyzer
 from ...buffer import Buffer, Range, decl_buffer
@@ -46,9 +46,9 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, is_pure, nodes_of, rewrite, uses_var
-from ..build import with_regions
+from ..nests import with_regions
 from ..primitive import primitive
-from ..staging import Stage, elementwise_block
+from ..staged_copies import Stage, elementwise_block
 from ..state import State, scope_of
 from .loops import require_perfect
 

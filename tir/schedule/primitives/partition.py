@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.oracle import require_legal
+from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, cast, const, constant
 from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute, vars_in
-from ..build import copy_renamed, renest
 from ..handles import LoopRV
+from ..nests import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State
 from .loops import factor_exprs, members, name_of, part_names, require_fixed_bounds, require_plain, visible_names
@@ -219,7 +219,7 @@ def _common_parent(loops: list[LoopRef]) -> Place:
 
 
 def _require_order(state: State, plan: MergePlan) -> None:
-    from ...analysis.dependence.loops import check_merge
+    from ...analysis.dependence.loop_questions import check_merge
 
     for loop in (loop for chain in plan.chains for loop in chain):
         require_fixed_bounds(state.index.loops[loop.loop_var], "merge", *plan.tops)

@@ -85,7 +85,7 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
 
 def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     """Two iterations, of which one touches what the other writes of ``buffer``."""
-    from ...analysis.dependence.loops import check_parallel
+    from ...analysis.dependence.loop_questions import check_parallel
 
     others = memory_of(buffers_in(loop.node)) - memory_of([buffer])
     verdict = check_parallel(state.func, loop.node, ignored=others)

@@ -21,10 +21,10 @@ from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import BlockRealize, BufferStore, Stmt
 from ...visit import accesses, contains, has_load, nodes_of, substitute, uses_var
-from ..build import unit_region
 from ..handles import BlockRV
+from ..nests import unit_region
 from ..primitive import primitive
-from ..staging import (
+from ..staged_copies import (
     Indices,
     Stage,
     box_inside,
@@ -39,8 +39,8 @@ from ..staging import (
     require_stored_in_blocks,
 )
 from ..state import State, pick_buffer, scope_of
-from .layout import index_map_of, require_positive_divisors
 from .storage import pick_any
+from .transform_layout import index_map_of, require_positive_divisors
 
 
 def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool = False) -> Stage:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.dependence.dependence_oracle import require_legal
+from ...analysis.dependence.equivalence import check_recomputing
 from ...analysis.dependence.initialization import is_privatizable
-from ...analysis.dependence.loops import check_reorder
-from ...analysis.dependence.oracle import require_legal
-from ...analysis.dependence.programs import check_recomputing
+from ...analysis.dependence.loop_questions import check_reorder
 from ...analysis.index import LoopRef
 from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in
-from ..build import renest
 from ..invariants import Keeps, Kept
+from ..nests import renest
 from ..primitive import primitive
 from ..state import State, owners
 from .loops import depends_witness, members, name_of, require_fixed_bounds

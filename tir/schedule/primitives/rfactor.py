@@ -11,8 +11,8 @@ from ...analysis.block_regions import block_access_region
 from ...analysis.effects import effects
 from ...analysis.evaluation import entered, steering_loads
 from ...analysis.index import BlockRef, LoopRef, wrapped_in
+from ...analysis.reduction_forms import NotAReduction, Reduction
 from ...analysis.reduction_init import InitRuns, require_same_init
-from ...analysis.reductions import NotAReduction, Reduction
 from ...analysis.users import bare_stores
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
@@ -22,11 +22,11 @@ from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, first_line, seq
 from ...visit import accesses, nodes_of, refresh, substitute, uses_var, vars_in, walk
-from ..build import add_alloc, in_loops_of
 from ..handles import BlockRV
+from ..nests import add_alloc, in_loops_of
 from ..primitive import primitive
 from ..state import State, scope_of
-from .reduction import require_distinct_results
+from .decompose_reduction import require_distinct_results
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
+from ...analysis.dependence.dependence_oracle import require_legal
+from ...analysis.dependence.equivalence import check_whole
 from ...analysis.dependence.live_values import Undisturbed
-from ...analysis.dependence.oracle import require_legal
-from ...analysis.dependence.programs import check_whole
 from ...analysis.dependence.reduction_summary import collapse_reductions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import readers, regions_of, uses_pointer, writers
@@ -24,9 +24,9 @@ from ...poly import Relation
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block
 from ...visit import rewrite, substitute, uses_var
-from ..build import without_names
+from ..nests import without_names
 from ..primitive import primitive
-from ..staging import redirect_all
+from ..staged_copies import redirect_all
 from ..state import State, pick_buffer, scope_of
 
 

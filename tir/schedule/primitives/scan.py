@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.reductions import Combination, combination
+from ...analysis.reduction_forms import Combination, combination
 from ...arith import Analyzer
 from ...arith.linear import key
 from ...arith.selections import choice_parts
@@ -18,8 +18,8 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ...visit import refresh, substitute, uses_var
-from ..build import add_alloc, in_loops_of, insert_before, with_regions
 from ..handles import BlockRV
+from ..nests import add_alloc, in_loops_of, insert_before, with_regions
 from ..primitive import primitive
 from ..state import State, scope_of
 from ._whole_nest import require_own_values, require_whole_nest, the_block

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef
-from ...analysis.reductions import SUM, NotAReduction, Reduction, Update
+from ...analysis.reduction_forms import SUM, NotAReduction, Reduction, Update
 from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...dtype import DType
@@ -15,9 +15,9 @@ from ...errors import require, require_none
 from ...expr import Add, BufferLoad, Cast, Expr, Mul, Sub, Var, all_of, const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, Stmt, nest, seq
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..build import with_regions
+from ..nests import with_regions
 from ..primitive import primitive
-from ..staging import Stage, box_inside, elementwise_block
+from ..staged_copies import Stage, box_inside, elementwise_block
 from ..state import State, pick_buffer, scope_of
 from .pad_einsum import own_nest
 

@@ -21,10 +21,10 @@ from ...levels import is_shared
 from ...node import Node, frozendict
 from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, is_long
 from ...visit import LEAVES, free_vars, rewrite
-from ..arguments import BadArgument, shown
 from ..invariants import Keeps
 from ..primitive import primitive
-from ..staging import require_scope
+from ..primitive_arguments import BadArgument, shown
+from ..staged_copies import require_scope
 from ..state import State, pick_buffer
 
 

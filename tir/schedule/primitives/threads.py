@@ -9,13 +9,13 @@ from typing import Any
 
 from ...aliases import Views, memory_of, shares_memory, source_of, views_in
 from ...analysis.contents import is_nest_of_blocks, path_to
-from ...analysis.dependence.loops import are_disjoint, check_parallel, concurrent_iterations
-from ...analysis.dependence.oracle import Proved, Unknown, require_legal
+from ...analysis.dependence.dependence_oracle import Proved, Unknown, require_legal
+from ...analysis.dependence.loop_questions import are_disjoint, check_parallel, concurrent_iterations
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
+from ...analysis.reduction_forms import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.reduction_init import result_guards
-from ...analysis.reductions import OrderMatters, Reduction, shared_results, threads_can_share
 from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, on_refusal, require

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.oracle import require_legal
+from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import refusal, require, require_none
@@ -14,8 +14,8 @@ from ...expr import Expr, Var, const, logical_and
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute, vars_in
-from ..build import domains, substitute_loop_vars
 from ..handles import LoopRV
+from ..nests import domains, substitute_loop_vars
 from ..primitive import primitive, require_same_meaning
 from ..state import State
 from .loops import part_names, plan_split, require_fixed_bounds, require_plain, split, visible_names
@@ -213,7 +213,7 @@ def _check_fission(
     parts = tuple(body.stmts[a:b] for a, b in zip(edges, edges[1:]))
     plan = FissionPlan(loop, parts, tuple(part_names(state, loop, len(parts))))
     if not unsafe:
-        from ...analysis.dependence.loops import check_fission
+        from ...analysis.dependence.loop_questions import check_fission
 
         verdict = check_fission(state.func, node, cuts)
         if not verdict.is_proved and not _same_meaning(state, _distributed(state, plan)[0]):

@@ -10,7 +10,7 @@ from typing import Any
 from ...aliases import memory_of, sharing
 from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
-from ...analysis.reductions import NotAReduction, Reduction
+from ...analysis.reduction_forms import NotAReduction, Reduction
 from ...arith import Analyzer, simplify
 from ...arith.linear import key
 from ...arith.pointwise import compile_expr
@@ -21,7 +21,7 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, has_load, nodes_of, rewrite, substitute, vars_in, walk
-from ..build import copy_renamed, renest, with_regions
+from ..nests import copy_renamed, renest, with_regions
 from ..primitive import primitive
 from ..state import State, require_above
 from .loops import require_plain

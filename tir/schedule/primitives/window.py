@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis.block_regions import accessed_box
+from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.dependence.live_values import Undisturbed
-from ...analysis.dependence.oracle import require_legal
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import reads_own_writes, regions_of
 from ...arith import Analyzer
@@ -18,7 +18,7 @@ from ...stmt import Block, BlockRealize, BufferStore, Stmt, nest
 from ...visit import substitute, uses_var
 from ..handles import BlockRV
 from ..primitive import primitive
-from ..staging import Stage, cached_buffer, redirect, redirect_reads, require_known_uses, require_not_steering
+from ..staged_copies import Stage, cached_buffer, redirect, redirect_reads, require_known_uses, require_not_steering
 from ..state import State, pick_buffer, require_above, scope_of
 from .compute_at import position_under
 

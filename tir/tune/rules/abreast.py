@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...analysis.index import index_of
-from ...analysis.reductions import Reduction
+from ...analysis.reduction_forms import Reduction
 from ...annotations import PARTITION_HINT
 from ...expr import BufferLoad
 from ...intrin import x86

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
-from ...analysis.reductions import Update
+from ...analysis.reduction_forms import Update
 from ...arith.index_map import IndexMap
 from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul

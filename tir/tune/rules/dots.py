@@ -17,7 +17,7 @@ from ...schedule import Schedule
 from ..nest import Nest, volume
 from ..packed import Panels
 from ..space import Env, Fork, accepted, rule
-from ..staging import Copy
+from ..staged_operands import Copy
 from .contraction import Contraction, Tiling
 
 SHIFTED = 8  # rows from which on panels with the other sign take less time than the correction of each product

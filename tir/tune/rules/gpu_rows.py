@@ -11,7 +11,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of
 from ..space import Env, choose, rule
-from ..staging import WARP, share, vector_width
+from ..staged_operands import WARP, share, vector_width
 from ..turning import inside
 from .row_fuse import are_of_rows, stages_of
 

@@ -9,8 +9,8 @@ from ...target import GPUS
 from ..nest import Axis, Nest, volume
 from ..space import Env, Fork, choose, rule
 from .contraction import Contraction
+from .gpu_threads import THREADS, across
 from .reductions import walks
-from .threads import THREADS, across
 
 TILE = 64 * 64  # results of the tile of a thread block, at least, of a contraction that has as many
 LONG = 256  # terms of a partial result, at least

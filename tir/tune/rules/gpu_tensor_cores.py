@@ -16,7 +16,7 @@ from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
-from ..staging import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, pipeline, share
+from ..staged_operands import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, pipeline, share
 from ..turning import inside
 from .contraction import Contraction
 

@@ -15,7 +15,7 @@ from ...schedule import LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
-from ..staging import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, pipeline, share
+from ..staged_operands import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, pipeline, share
 from ..turning import inside
 from .contraction import Contraction
 

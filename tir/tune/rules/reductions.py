@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from ...analysis.reductions import SUM
+from ...analysis.reduction_forms import SUM
 from ...arith.linear import key
 from ...expr import Expr
 from ...schedule import BlockRV, LoopRV, Schedule

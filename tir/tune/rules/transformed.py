@@ -11,7 +11,7 @@ from math import prod
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
-from ..model import EXPOSED
+from ..cost_model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume
 from ..space import Env, Fork, rule
 from ..tile_costs import uneven
