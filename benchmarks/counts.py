@@ -23,7 +23,7 @@ import tir
 from tests.gpu_examples import load
 from tests.hand_schedules import attention, gemm, rows
 from tests.tier_checks import tiers
-from tir.analysis.dependence.dependence_oracle import Tier
+from tir.analysis.dependence.tiers import Tier
 from tir.arith import Analyzer
 from tir.display import text_table
 

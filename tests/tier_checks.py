@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 
-from tir.analysis.dependence.dependence_oracle import NOT_SHOWN, Question, Tier, Verdict
+from tir.analysis.dependence.tiers import NOT_SHOWN, Question, Tier, Verdict
 
 
 @contextmanager

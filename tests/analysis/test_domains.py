@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from tests.prim_checks import schedule
-from tir.analysis.dependence.dependence_oracle import Tier
 from tir.analysis.dependence.domains import Injective, RunsWholeDomain
+from tir.analysis.dependence.tiers import Tier
 from tir.analysis.index import index_of
 from tir.buffer import Range
 from tir.expr import Var

@@ -6,8 +6,8 @@ import pytest
 import tir
 from tests.prim_checks import refused, same, schedule
 from tests.tier_checks import recorded
-from tir.analysis.dependence.dependence_oracle import Refuted, Tier
 from tir.analysis.dependence.initialization import Initialized, is_privatizable
+from tir.analysis.dependence.tiers import Refuted, Tier
 from tir.script import parse
 from tir.stmt import Block, For
 from tir.visit import walk

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tir.analysis.dependence.dependence_oracle import Refuted
 from tir.analysis.dependence.equivalence import check
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loop_questions import check_merge, check_parallel, check_reorder
+from tir.analysis.dependence.tiers import Refuted
 from tir.analysis.simple_blocks import distinguishes_iterations, elements_distinguish
 from tir.buffer import IterVar, Range, decl_buffer
 from tir.expr import TRUE, BufferLoad, IntImm, Var, const

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tir.analysis.dependence.dependence_oracle import Proved, Refuted, Unknown
 from tir.analysis.dependence.live_values import Undisturbed, reads_only_before
+from tir.analysis.dependence.tiers import Proved, Refuted, Unknown
 from tir.poly import Relation
 from tir.script import parse
 from tir.visit import buffers_in

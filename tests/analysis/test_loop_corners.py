@@ -7,8 +7,8 @@ import pytest
 import tir
 from tests.prim_checks import refused
 from tests.tier_checks import tiers
-from tir.analysis.dependence.dependence_oracle import Tier
 from tir.analysis.dependence.equivalence import SameMeaning
+from tir.analysis.dependence.tiers import Tier
 from tir.analysis.evaluation import entered
 from tir.arith import Analyzer
 from tir.expr import IntImm, Var

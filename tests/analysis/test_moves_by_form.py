@@ -16,7 +16,7 @@ from tests.analysis.test_tiers import agreed
 from tests.prim_checks import results, schedule
 from tests.tier_checks import recorded, tiers
 from tir import ScheduleError
-from tir.analysis.dependence.dependence_oracle import Tier
+from tir.analysis.dependence.tiers import Tier
 
 HEAD = """
 @T.prim_func

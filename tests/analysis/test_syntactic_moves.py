@@ -5,8 +5,8 @@ import pytest
 from tests.fuzz.steps import EVERY, run
 from tests.prim_checks import refused, same, schedule
 from tests.tier_checks import recorded, tiers
-from tir.analysis.dependence.dependence_oracle import Tier
 from tir.analysis.dependence.equivalence import SameMeaning
+from tir.analysis.dependence.tiers import Tier
 
 STEPS = [
     "split",

@@ -16,11 +16,11 @@ from tests.hand_schedules import attention, gemm
 from tests.prim_checks import same, schedule
 from tests.tier_checks import recorded, tiers
 from tir import config
-from tir.analysis.dependence.dependence_oracle import PROVED, Proved, Question, Refuted, Tier, tier
 from tir.analysis.dependence.equivalence import SameMeaning
 from tir.analysis.dependence.initialization import Initialized
 from tir.analysis.dependence.loop_questions import CarriedDependence, LoopIndependent, check_parallel
 from tir.analysis.dependence.order_question import DependenceKept, StatementOrder
+from tir.analysis.dependence.tiers import PROVED, Proved, Question, Refuted, Tier, tier
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, IntImm, Var, const
 from tir.function import IRModule, PrimFunc

@@ -25,8 +25,8 @@ from .users import used_memory
 def with_needed_private(func: PrimFunc, loops: Iterable[LoopRef]) -> PrimFunc:
     """``func``, in which the clauses of ``loops`` have all buffers of which iterations must have copies to be independent; a
     loop whose iterations are not independent even so stays."""
-    from .dependence.dependence_oracle import Proved
     from .dependence.loop_questions import check_parallel
+    from .dependence.tiers import Proved
 
     clauses: dict[Var, tuple[Buffer, ...]] = {}
     for ref in loops:

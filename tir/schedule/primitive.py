@@ -36,8 +36,8 @@ from itertools import takewhile
 from typing import Any
 
 from .. import extension
-from ..analysis.dependence.dependence_oracle import require_legal
 from ..analysis.dependence.equivalence import SameMeaning
+from ..analysis.dependence.tiers import require_legal
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
 from ..names import did_you_mean

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
 from ..analysis.block_regions import accessed_box
-from ..analysis.dependence.dependence_oracle import require_legal
 from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import Undisturbed
+from ..analysis.dependence.tiers import require_legal
 from ..analysis.evaluation import steering_loads
 from ..analysis.index import BlockRef, LoopRef, Place, order, statements, with_statements
 from ..analysis.users import bare_stores, uses_pointer

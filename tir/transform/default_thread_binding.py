@@ -88,8 +88,8 @@ def _bound(func: PrimFunc, nest: Stmt, threads: int) -> Stmt | None:
 def _independent(func: PrimFunc, loops: list[Any]) -> bool:
     """Whether iterations of nested loops are independent, in global memory alone and without copies of it: asked of the
     loops as they are, which is simpler to answer than of what they are fused and split into."""
-    from ..analysis.dependence.dependence_oracle import Proved
     from ..analysis.dependence.loop_questions import check_parallel
+    from ..analysis.dependence.tiers import Proved
 
     if any(isinstance(n, Buffer) and ends_with_launch(n.scope) for n in named(loops[0])):
         return False

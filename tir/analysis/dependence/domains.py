@@ -26,7 +26,7 @@ from ..effects import Loop
 from ..evaluation import entered
 from ..index import BlockRef, LoopRef, wrapped_in
 from .delinearize import undivided
-from .dependence_oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
+from .tiers import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 
 
 def runs_whole_domain(ref: BlockRef) -> bool:

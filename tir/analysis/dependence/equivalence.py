@@ -26,12 +26,12 @@ from ..effects import effects
 from ..evaluation import starts
 from ..users import used_memory
 from .delinearize import split_sizes
-from .dependence_oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 from .domains import are_distinct, fills_domain
 from .order_question import compare, is_equal, same_order
 from .reduction_summary import with_reductions_collapsed
 from .relations import Context, StatementRelations, by_loops, same_element, show_element, without_swizzles
 from .statements import Loop, Statement, statements_of_both
+from .tiers import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier
 
 
 @record

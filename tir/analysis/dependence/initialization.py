@@ -16,7 +16,6 @@ from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import BlockRealize, BufferStore, For
 from ..contents import path_to
 from ..users import used_memory
-from .dependence_oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     Context,
     StatementRelations,
@@ -28,6 +27,7 @@ from .relations import (
     without_swizzles,
 )
 from .statements import Access, Statement, bare_statements_of, statements_of
+from .tiers import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .written import reads_after_writes
 
 

@@ -11,9 +11,9 @@ from ...aliases import shares_memory
 from ...buffer import Buffer
 from ...function import PrimFunc
 from ...poly import IntegerSet, Names, NotAffine, Relation, decide
-from .dependence_oracle import PROVED, Question, Refuted, Tier, Verdict, tier
 from .relations import Context, Touch, at_times, is_exact, same_element, timed, unkilled
 from .statements import statements_of
+from .tiers import PROVED, Question, Refuted, Tier, Verdict, tier
 
 
 class _Accesses:

@@ -23,19 +23,6 @@ from ..index import index_of, loops_below
 from ..reduction_forms import shared_results
 from ..simple_blocks import commutes_under_any_order, distinguishes_iterations
 from .affine import AffineForms, index_determines_iteration, indices_differ
-from .dependence_oracle import (
-    NOT_SHOWN,
-    PROVED,
-    Proved,
-    Question,
-    Refuted,
-    Tier,
-    Unknown,
-    Verdict,
-    by_sets,
-    tier,
-    undecided,
-)
 from .initialization import could_be_private
 from .order_question import compare
 from .relations import (
@@ -52,6 +39,7 @@ from .relations import (
     witness,
 )
 from .statements import Access, Statement, bare_statements_in, statements_in
+from .tiers import NOT_SHOWN, PROVED, Proved, Question, Refuted, Tier, Unknown, Verdict, by_sets, tier, undecided
 
 
 def check_parallel(func: PrimFunc, loop: For, kind: str = PARALLEL, ignored: frozenset[Var] = frozenset()) -> Verdict:

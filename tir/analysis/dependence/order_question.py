@@ -13,7 +13,6 @@ from ...node import cached_property
 from ...poly import Relation
 from ...visit import vars_in
 from .affine import AffineForms, in_one_iteration, index_determines_iteration
-from .dependence_oracle import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 from .relations import (
     AccessRelation,
     Context,
@@ -25,6 +24,7 @@ from .relations import (
     witness,
 )
 from .statements import Access, Statement
+from .tiers import NOT_SHOWN, PROVED, Question, Refuted, Tier, Unknown, Verdict, tier
 
 Pair = tuple[AccessRelation, AccessRelation]
 

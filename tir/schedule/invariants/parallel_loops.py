@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ...aliases import memory_of, shares_memory
-from ...analysis.dependence.dependence_oracle import Refuted, Unknown
 from ...analysis.dependence.loop_questions import concurrent_iterations
+from ...analysis.dependence.tiers import Refuted, Unknown
 from ...analysis.index import Index, LoopRef, index_of
 from ...analysis.simple_blocks import constant
 from ...expr import Var

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...aliases import sharing
-from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.dependence.domains import RunsWholeDomain
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import BlockRef, LoopRef, wrapped_in
 from ...analysis.users import bare_stores
 from ...arith.itermap import detect_iter_map

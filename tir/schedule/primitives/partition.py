@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.dependence_oracle import require_legal
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, cast, const, constant

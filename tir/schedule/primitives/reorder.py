@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.dependence.equivalence import check_recomputing
 from ...analysis.dependence.initialization import is_privatizable
 from ...analysis.dependence.loop_questions import check_reorder
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import LoopRef
 from ...errors import ScheduleError, require, require_none
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt

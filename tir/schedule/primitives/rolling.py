@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
-from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.dependence.equivalence import check_whole
 from ...analysis.dependence.live_values import Undisturbed
 from ...analysis.dependence.reduction_summary import collapse_reductions
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import readers, regions_of, uses_pointer, writers
 from ...arith import Analyzer

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...aliases import Views, memory_of, shares_memory, source_of, views_in
 from ...analysis.contents import is_nest_of_blocks, path_to
-from ...analysis.dependence.dependence_oracle import Proved, Unknown, require_legal
 from ...analysis.dependence.loop_questions import are_disjoint, check_parallel, concurrent_iterations
+from ...analysis.dependence.tiers import Proved, Unknown, require_legal
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...analysis.dependence.dependence_oracle import require_legal
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import refusal, require, require_none

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis.block_regions import accessed_box
-from ...analysis.dependence.dependence_oracle import require_legal
 from ...analysis.dependence.live_values import Undisturbed
+from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import reads_own_writes, regions_of
 from ...arith import Analyzer
