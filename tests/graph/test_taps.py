@@ -5,7 +5,7 @@ import pytest
 
 from tir.graph import Builder, compile_graph, optimized
 from tir.graph.graph_passes import evaluate
-from tir.graph.taps import leave_out_taps
+from tir.graph.taps import leave_out_taps, taps_apart
 
 RNG = np.random.default_rng(0)
 
@@ -19,8 +19,10 @@ def convolution(size, kernel, strides, padding, dilation, groups=1):
 
 def computed(graph, x):
     values = {graph.inputs[0]: x, **graph.constants}
-    (node,) = graph.nodes
-    return evaluate(node, values)[0]
+    for node in graph.nodes:
+        values.update(zip(node.outputs, evaluate(node, values)))
+    (y,) = graph.outputs.values()
+    return values[y]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,68 @@ def test_random_windows_compute_the_same():
         x = rng.standard_normal(graph.inputs[0].shape).astype("float32")
         np.testing.assert_allclose(computed(made, x), computed(graph, x), rtol=1e-6, atol=1e-6)
         changed += made.nodes[0].arguments["kernel"].shape != graph.nodes[0].arguments["kernel"].shape
+    assert changed > 5
+
+
+def last(size, kernel, strides, padding, dilation, channels=(32, 32), dtype="float32"):
+    """A convolution of an image with channels last."""
+    b = Builder()
+    x = b.input("x", (2, *size, channels[0]), dtype)
+    w = b.constant(RNG.standard_normal((*kernel, *channels)).astype(dtype), "w")
+    layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(size)]
+    return b.graph({"y": b.call(f"nn.conv{len(size)}d", x, w, strides, padding, dilation, data_layout=layout)})
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "strides", "padding", "dilation", "taps"),
+    [
+        ((14, 14), (3, 3), 1, 12, 12, 9),
+        ((14, 14), (3, 3), 1, (12, 1), (12, 1), 9),
+        ((14, 29), (3, 3), 1, 14, 14, 3),  # along the rows no tap but one reads the image
+        ((17, 18), (3, 3), 2, 12, 12, 9),
+        ((18, 17), (3, 3), (2, 3), 12, 12, 9),
+        ((20, 20), (2, 2), 1, (0, 0, 16, 16), 16, 4),
+        ((5, 6, 7), (3, 3, 3), 1, 4, 4, 27),
+        ((28,), (5,), 1, 26, 13, 5),
+    ],
+)
+def test_taps_that_meet_much_padding_are_summed_apart(size, kernel, strides, padding, dilation, taps):
+    graph = last(size, kernel, strides, padding, dilation)
+    made = taps_apart(graph)
+    parts = [n for n in made.nodes if n.operator.startswith("nn.conv")]
+    assert len(parts) == taps and all(set(n.arguments["kernel"].shape[:-2]) == {1} for n in parts)
+    x = RNG.standard_normal(graph.inputs[0].shape).astype("float32")
+    expected = computed(graph, x)
+    np.testing.assert_allclose(computed(made, x), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(compile_graph(graph)(x), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        last((14, 14), (3, 3), 1, 1, 1),
+        last((14, 14), (3, 3), 1, 12, 12, (32, 8)),  # too few results for products
+        last((2, 2), (3, 3), 1, 1, 1, (64, 64)),  # it waits for the weights
+        last((14, 14), (3, 3), 1, 12, 12, dtype="float16"),
+        last((14, 14), (2, 2), 1, (7, 7), 14),  # no tap reads the image for every result
+    ],
+)
+def test_taps_stay_together_where_that_is_faster_or_more_exact(graph):
+    assert taps_apart(graph) is graph
+
+
+def test_random_windows_of_taps_apart_compute_the_same(monkeypatch):
+    monkeypatch.setattr("tir.graph.taps.SHARE", 10.0)
+    rng = np.random.default_rng(2)
+    changed = 0
+    for _ in range(60):
+        size, kernel, gap, step, before, after = (int(rng.integers(1, n)) for n in (12, 5, 8, 4, 9, 9))
+        if size + before + after < gap * (kernel - 1) + 1:
+            continue
+        graph = last((size,), (kernel,), step, (before, after), gap)
+        made, x = taps_apart(graph), rng.standard_normal(graph.inputs[0].shape).astype("float32")
+        np.testing.assert_allclose(computed(made, x), computed(graph, x), rtol=1e-4, atol=1e-4)
+        changed += made is not graph
     assert changed > 5
 
 
