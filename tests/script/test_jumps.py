@@ -38,7 +38,7 @@ class Draw:
     """A random body in which names change below loops and branches, and jumps leave them."""
 
     def __init__(self, seed: int):
-        self.random, self.lines, self.loops = random.Random(seed), [], 0
+        self.random, self.lines = random.Random(seed), []
 
     def body(self) -> str:
         for name in NAMES:
@@ -75,7 +75,7 @@ class Draw:
             self.line(depth, f"{', '.join(places)} = {', '.join(values)}")
         elif kind == "jump" and in_loop:
             self.line(depth, self.random.choice(("break", "continue")))
-        elif kind == "leave" and not self.loops:
+        elif kind == "leave":
             self.line(depth, f"if {self.number()} > 7:")
             self.line(depth + 1, "return")
         elif kind == "if" and fuel:
@@ -90,7 +90,6 @@ class Draw:
             self.line(depth, f"{name} = {self.small()}")
 
     def loop(self, kind: str, depth: int, fuel: int) -> None:
-        self.loops += 1
         counter = f"i{len(self.lines)}"
         if kind == "for":
             self.line(depth, f"for {counter} in range({self.random.choice(('5', '0, 9, 2', f'{self.number()} % 6'))}):")
@@ -100,7 +99,6 @@ class Draw:
             self.line(depth, f"while {counter} < 4:")
             self.line(depth + 1, f"{counter} += 1")
         self.statements(depth + 1, fuel - 1, in_loop=True)
-        self.loops -= 1
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -194,7 +192,8 @@ REFUSED = [
     ("    x = 0\n    for i in T.parallel(4):\n        x += A[i]\n", "`x` is defined outside of loop `i`, whose iterations run at once"),
     ("    for i in T.parallel(4):\n        if A[i] > 0:\n            break\n", "iterations of loop `i` run at once"),
     ("    for i in range(4):\n        with T.block('b'):\n            if A[0] > 0:\n                continue\n            B[0] = 1\n", "`continue` leaves a `with`"),
-    ("    for i in range(4):\n        if A[i] > 0:\n            return\n", "`return` leaves a loop"),
+    ("    for i in T.parallel(4):\n        if A[i] > 0:\n            return\n", "iterations of loop `i` run at once"),
+    ("    for i in range(4):\n        with T.block('b'):\n            if A[0] > 0:\n                return\n", "`return` leaves a loop"),
     ("    break\n", "`break` outside of a loop"),
     ("    for i in range(4):\n        if A[i] > 0:\n            i += 1\n", "`i` is defined outside this scope"),
 ]  # fmt: skip

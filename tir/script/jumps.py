@@ -2,13 +2,14 @@
 
 The dialect has structured control flow only. ``if a: continue`` makes the rest of the body the other branch of the ``if``;
 where both branches may go on, a flag says whether one did. ``break`` also sets a flag that the loop asks before each
-iteration.
+iteration, and ``return`` in a loop one that is asked after it.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 
 from .scope import FLAG
 
@@ -45,7 +46,40 @@ def without_loop_jumps(body: list[ast.stmt], going: str) -> list[ast.stmt]:
 def without_returns(body: list[ast.stmt]) -> list[ast.stmt]:
     """A function's body without ``return`` that gives no value. Raises ``MisplacedJump``."""
     returns = [node for statement in body for node in ast.walk(statement) if _is_plain_return(node)]
-    return _structured(body, (ast.Return,), lambda jump: []) if returns else body
+    return _structured(_without_returns_of_loops(body), (ast.Return,), lambda jump: []) if returns else body
+
+
+def _without_returns_of_loops(body: list[ast.stmt]) -> list[ast.stmt]:
+    """``body`` whose loops end by ``break`` where they had ``return``, and are followed by a ``return`` of their own."""
+    out: list[ast.stmt] = []
+    for node in body:
+        if not any(_is_plain_return(inner) for inner in ast.walk(node)):
+            out.append(node)
+        elif isinstance(node, ast.If):
+            parts = (_without_returns_of_loops(part) for part in (node.body, node.orelse))
+            out.append(ast.copy_location(ast.If(node.test, *parts), node))
+        elif isinstance(node, _LOOPS):
+            left = flag("left", node)
+            leave: Jump = lambda jump, left=left: [set_flag(left, True, jump), ast.copy_location(ast.Break(), jump)]  # noqa: E731
+            at = next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return) and _is_plain_return(inner))
+            returned = ast.If(read_flag(left, at), [ast.copy_location(ast.Return(), at)], [])
+            loop = copy(node)
+            loop.body = _replaced(_without_returns_of_loops(node.body), leave)
+            out += [set_flag(left, False, node), loop, ast.copy_location(returned, at)]
+        else:
+            out.append(node)
+    return out
+
+
+def _replaced(body: list[ast.stmt], leave: Jump) -> list[ast.stmt]:
+    """``body`` with ``leave`` of each ``return``, which stands in branches only."""
+    out: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.If):
+            parts = (_replaced(part, leave) for part in (node.body, node.orelse))
+            node = ast.copy_location(ast.If(node.test, *parts), node)
+        out += leave(node) if _is_plain_return(node) else [node]
+    return out
 
 
 def construct(node: ast.AST) -> type:

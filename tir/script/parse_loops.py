@@ -110,7 +110,7 @@ class LoopParser:
                 self.fail(
                     next(jump for jump in jumps_of_loop(node.body) if construct(jump) is ast.Break),
                     f"the iterations of loop `{at_once[0]}` run at once: none can end the others",
-                    "`break` ends serial loops; write what each iteration skips under an `if`",
+                    "`break` and `return` end serial loops; write what each iteration skips under an `if`",
                 )
             if goes_on is not None:
                 body = [ast.copy_location(ast.If(goes_on, body or [ast.Pass()], []), node)]
