@@ -50,7 +50,7 @@ NO_VALUE = "has no value: its type is void; a call says its type by dtype="
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
-    """A constant of exactly ``dtype``; without one: bool, int32 (int64 where it does not fit), float32.
+    """A constant of exactly ``dtype``; without one: bool, int32 (int64 where it does not fit, or uint64), float32.
 
     Raises ``TypeError`` for a float given an integer dtype, ``ValueError`` for a number that does not fit: infinity is
     written as such.
@@ -99,7 +99,7 @@ def _usual_dtype(value: int | float | bool) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
-        return "int32" if -(2**31) <= value < 2**31 else "int64"
+        return "int32" if -(2**31) <= value < 2**31 else "int64" if value < 2**63 else "uint64"
     return "float32"
 
 

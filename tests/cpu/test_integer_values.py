@@ -297,6 +297,56 @@ def test_a_narrower_integer_has_the_low_bits_of_a_size(name: str):
         assert tir.build(func, target).new(715827883).tolist() == [expected]
 
 
+# a size of a buffer that is passed, the type of ``n`` in it, and the ``n`` for which it is 4
+SIZES = {
+    "the low bits of a wide size": ('T.Cast("int32", n * T.int64(4))', "int64", 2**30 + 1),
+    "a sum of uint8": ("n + T.uint8(10)", "uint8", 250),
+    "low bits that are multiplied": ('T.Cast("int8", n) * T.int8(2)', "int64", 2**40 + 130),
+    "a shift": ("n << 1", "int32", 2),
+    "whole vectors": ("(n + 3) & ~3", "int32", 2),
+    "a choice": ("T.Select(n > 1, n, 9)", "int32", 4),
+    "a conditional": ("T.if_then_else(n > 8, n - 5, 7)", "int32", 9),
+    "a magnitude": ("T.abs(n)", "int32", -4),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_an_argument_has_the_size_that_is_computed(name: str):
+    size, dtype, n = SIZES[name]
+    func = parse(
+        f"""
+@T.prim_func
+def f(n: T.{dtype}, o: T.handle):
+    O = T.match_buffer(o, ({size},), "int32")
+    for i in range({size}):
+        O[i] = T.Cast("int32", i) + 1
+"""
+    )
+    for target in ("interpreter", "llvm"):
+        o = np.zeros(4, "int32")
+        tir.build(func, target)(n, o)
+        assert o.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("op", ["T.FloorDiv", "T.truncdiv"])
+def test_a_quotient_of_constants_wraps_on_the_simulator(op: str, dtype: str):
+    least = np.iinfo(dtype).min
+    value = f"{op}(T.{dtype}({least}), T.{dtype}(-1))"
+    text = f'@T.prim_func\ndef f(O: T.Buffer((2,), "{dtype}")):\n    for i in T.thread_binding(1, "threadIdx.x"):\n'
+    func = parse(text + f"        O[0] = {value}\n        O[1] = {value} // T.{dtype}(4)\n")
+    for target in ("interpreter", "cuda-sim"):
+        assert tir.build(func, target).new().tolist() == [least, least // 4]
+
+
+def test_a_number_that_only_uint64_holds_is_one():
+    assert tir.const(2**63 - 1).dtype == "int64"
+    assert tir.const(2**63).dtype == "uint64"
+    func = parse('@T.prim_func\ndef f(O: T.Buffer((1,), "uint64")):\n    O[0] = T.Cast("uint64", 2**64 - 1)')
+    for target in ("interpreter", "llvm"):
+        assert tir.build(func, target).new().tolist() == [2**64 - 1]
+
+
 MOST = "T.int32(2147483647)"
 # arithmetic of constants alone, and what it is: it wraps, and is no index arithmetic
 CONSTANTS = {

@@ -14,7 +14,7 @@ from ..errors import DoesNotFit, RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var, const
 from ..function import PrimFunc
 from .dlpack import host_array, is_array, way_out
-from .numbers import array_dtype, constant, storage_dtype
+from .numbers import array_dtype, constant, storage_dtype, wrap
 
 
 def written_positions(func: PrimFunc) -> frozenset[int]:
@@ -92,7 +92,7 @@ def evaluate(e: Any, values: dict[Var, Any]) -> Any:
     if isinstance(e, Var):
         return values.get(e)
     if isinstance(e, Cast):
-        return evaluate(e.value, values)
+        return _wrapped(evaluate(e.value, values), e)
     if isinstance(e, BinaryOp):
         a, b = evaluate(e.a, values), evaluate(e.b, values)
         if a is None or b is None:
@@ -105,8 +105,20 @@ def evaluate(e: Any, values: dict[Var, Any]) -> Any:
             E.Min: lambda: min(a, b), E.Max: lambda: max(a, b),
         }  # fmt: skip
         found = table.get(type(e))
-        return None if found is None else found()
-    return None
+        return None if found is None else _wrapped(found(), e)
+    from ..arith import simplify
+    from ..visit import substitute
+
+    known = {v: const(x, v.dtype) for v, x in values.items() if isinstance(x, (int, float)) and not v.dtype.is_handle}
+    whole = simplify(substitute(e, known))
+    return whole.value if isinstance(whole, (IntImm, FloatImm)) else None
+
+
+def _wrapped(value: Any, e: Any) -> Any:
+    """The value of ``e`` as its type holds it: what is computed from data wraps around, index arithmetic does not."""
+    from ..arith.linear import is_data
+
+    return wrap(value, e.dtype) if isinstance(value, int) and e.dtype.is_int and is_data(e) else value
 
 
 def _count(n: int) -> str:

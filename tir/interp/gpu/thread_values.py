@@ -160,7 +160,7 @@ class Values(ABC):
         if number == 0:
             b = self.keep(f"{self.helper(_divisor)}(c, {b}, {self.mask}, {self.site('division')})")
         how = {E.FloorDiv: _floordiv, E.FloorMod: _floormod, E.Div: _truncdiv, E.Mod: _truncmod}[kind]
-        return f"{self.helper(how)}({a}, {b})"
+        return self.fitted(f"{self.helper(how)}({a}, {b})", e.dtype, varies or e.dtype.lanes > 1)
 
     def _comparison(self, e: Any) -> Value:
         (a, va), (b, vb) = self.value(e.a), self.value(e.b)
