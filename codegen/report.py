@@ -14,7 +14,7 @@ from typing import Any
 from tir.aliases import shares_memory
 from tir.arith.linear import linear
 from tir.display import CallableReport, html_table, text_table
-from tir.expr import BufferLoad, Call, Expr, IntImm, Ramp, Select, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Select, Var
 from tir.function import IRModule, PrimFunc
 from tir.node import frozendict
 from tir.stmt import Allocate, BufferStore, For, IfThenElse, Stmt
@@ -24,7 +24,7 @@ from tir.transform.vectorize_loop import REASON
 from tir.visit import rewrite, uses_var, walk
 
 from .llvm.peel import peel_first_iterations
-from .llvm.scalar_replacement import HELD, promote_accumulators
+from .llvm.scalar_replacement import HELD, is_constant, promote_accumulators
 from .runtime.openmp import openmp
 
 MARKS = ("parallel", "vectorized", "unrolled")
@@ -233,12 +233,8 @@ def _registers(name: str, func: PrimFunc) -> Iterator[Row]:
         if isinstance(node, Allocate) and node.buffer_var.scope == "local":
             local[node.buffer_var] = " x ".join(str(getattr(e, "value", e)) for e in node.extents), []
         elif isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, local):
-            local[node.buffer.data][1].extend(i for i in node.indices if not _constant(i))
+            local[node.buffer.data][1].extend(i for i in node.indices if not is_constant(i))
     for buffer, size, index in dict.fromkeys((v.name, n, repr(i[0]) if i else "") for v, (n, i) in local.items()):
         if not buffer.endswith(HELD):
             where = f"memory on the stack: index `{index}` is not a constant" if index else "registers"
             yield Row(name, buffer, "registers", size, where)
-
-
-def _constant(index: Any) -> bool:
-    return isinstance(index, IntImm) or (isinstance(index, Ramp) and isinstance(index.base, IntImm))

@@ -32,7 +32,9 @@ from tir.stmt import (
     While,
     seq,
 )
-from tir.visit import accesses, kinds, nodes_of, rewrite, statements, vars_in
+from tir.transform.layout import element_count
+from tir.transform.use_workspace import STACK_BYTES
+from tir.visit import Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
 
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
@@ -54,7 +56,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
             if node.op == "address_of" and isinstance(node.args[0], BufferLoad):
                 handed_out.add(node.args[0].buffer.data)
 
-    known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)})
+    known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)}, _registers(func.body))
 
     def visit(item: Any) -> Any:
         if not isinstance(item, Stmt) or isinstance(item, BufferStore):
@@ -100,7 +102,8 @@ class _Place:
 class _Known:
     """Places of accesses, what these depend on, and those in ``stored`` memory that a statement surely touches, kept for all enclosing loops."""
 
-    def __init__(self, stored: set[Var]):
+    def __init__(self, stored: set[Var], registers: set[Var]):
+        self.registers = registers
         self.place = partial(_place, {})
         self.variables: dict[Any, frozenset[Var]] = {}
         self.always = Certain(
@@ -116,6 +119,27 @@ class _Known:
             offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
             found = self.variables[key] = frozenset(vars_in(*access.indices, *buffer.shape, *buffer.strides, *offset))
         return found.isdisjoint(bound)
+
+
+def _registers(body: Stmt) -> set[Var]:
+    """The allocations on the stack of one function that are accessed at constants alone: LLVM splits them into registers by itself."""
+    found = {
+        s.buffer_var for s in statements(body) if isinstance(s, Allocate) and _is_small(s) and not _has_threads(s.body)
+    }
+    return found - {a.buffer.data for a in accesses(body) if not all(map(is_constant, a.indices))} if found else found
+
+
+def _is_small(s: Allocate) -> bool:
+    count = element_count(s.extents)
+    return count is not None and count * s.dtype.bytes <= STACK_BYTES
+
+
+_has_threads = Somewhere(lambda loop: loop.kind == "parallel", For)
+
+
+def is_constant(index: Any) -> bool:
+    """Whether an index is a number, or numbers from one on."""
+    return isinstance(index, IntImm) or (isinstance(index, Ramp) and isinstance(index.base, IntImm))
 
 
 def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Place:
@@ -148,7 +172,7 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
         if not why and not all(p.key in known.always.of(loop.body) for p in mine):
             why = "some of it is not touched in every iteration"
-        if not why:
+        if not why and data not in known.registers:
             chosen.update((p.key, p) for p in mine)
         if notes is not None:
             notes.append((loop.loop_var.name, mine[0].buffer.name, len(mine), max(p.lanes for p in mine), why))

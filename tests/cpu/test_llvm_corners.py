@@ -329,6 +329,23 @@ def f(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((8,
     assert (promote_accumulators(func) is not func) == kept
 
 
+@pytest.mark.parametrize(("index", "held"), [("0", False), ("T.min(n, 3)", True)])
+def test_a_local_array_is_held_only_where_llvm_does_not_split_it(index, held):
+    func = tir.lower(
+        parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), C: T.Buffer((1,), "float32"), n: T.int32):
+    H = T.alloc_buffer((4,), "float32", scope="local")
+    for i in T.unroll(4):
+        H[i] = 0.0
+    for k in range(64):
+        H[{index}] = H[{index}] + A[k]
+    C[0] = H[{index}]
+""")
+    )["main"]
+    assert (promote_accumulators(func) is not func) == held
+
+
 @pytest.mark.parametrize("kind", ["range", "T.vectorized"])
 @pytest.mark.parametrize("factor", ["1395864320", "Y[i]"])
 def test_fixed_point_products_of_vectors(kind, factor):
