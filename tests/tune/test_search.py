@@ -352,6 +352,16 @@ def test_a_second_interrupt_ends_it_at_once_and_claims_are_given_back(tmp_path):
         result.best  # noqa: B018
 
 
+def test_a_program_that_is_drawn_again_is_not_predicted_again():
+    programs = []
+
+    def model(sch):
+        programs.append(sch.mod.script())
+
+    assert len(tuned(trials=12, model=model).trials) == 12
+    assert len(programs) == len(set(programs)) > 12
+
+
 def test_functions_that_are_one_program_are_tuned_once():
     a, b = parse(MATMUL), parse(MATMUL.replace("64", "32"))
     renamed = parse(MATMUL.replace("vi", "row").replace('"C"', '"sum"'))

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from ..equal import structural_digest, structural_equal
 from ..errors import TirError
-from ..function import IRModule
 from ..node import cached_property
 from ..schedule import Schedule
 from .cost_model import Roofline, roofline
@@ -131,7 +130,7 @@ class Search:
         self._generator = random.Random(seed)
         self._seed = seed
         self._fresh = fresh
-        self._known = _Programs()
+        self._known: set[str] = set()  # digests of programs that have been candidates
         self._tried: set[str] = set()  # sketches with decisions
         self._rows: set[str] = set()  # digests of the records taken over, and of the own ones
         self._waiting: list[Trial] = []
@@ -217,10 +216,11 @@ class Search:
 
     def candidate(self, sch: Schedule, origin: str, rules: Iterable[str] = ()) -> Trial | None:
         """A schedule as a candidate; None if the same program has been one before."""
-        found = self._predicted(sch)
-        if not self._known.add(sch.mod, found):
+        program = structural_digest(sch.mod)
+        if program in self._known:
             return None
-        trace = sch.trace
+        self._known.add(program)
+        found, trace = self._predicted(sch), sch.trace
         made = Trial(-1, sch, origin, sketch_of(trace), decisions_of(trace), rules=tuple(rules))
         self._tried.add(_point(made, made.decisions))
         described = self.source.describe(sch)
@@ -523,7 +523,7 @@ class Search:
 
     def _forget(self, trial: Trial) -> None:
         """Let the program of a trial be a candidate again."""
-        self._known.remove(trial.schedule.mod)
+        self._known.discard(structural_digest(trial.schedule.mod))
 
     def _explained(self, trial: Trial, made: Measurement) -> Measurement:
         """A wrong result with what reproduces it: legality is proved, so it is a fault of the compiler."""
@@ -544,27 +544,6 @@ class Search:
             if made.ok and trial.result is not None:
                 trial.result = replace(trial.result, seconds=made.seconds, times=(*trial.result.times, *made.times))
                 self._write(trial)
-
-
-class _Programs:
-    """Programs that have been candidates. Only two of which a model says the same are compared."""
-
-    def __init__(self) -> None:
-        self._alike: dict[Any, list[IRModule]] = {}
-
-    def add(self, mod: IRModule, predicted: Predicted | None) -> bool:
-        """Add a program; false if an equal one is there."""
-        key = structural_digest(mod) if predicted is None else (predicted.seconds, *predicted.terms.values())
-        known = self._alike.setdefault(key, [])
-        if any(structural_equal(mod, other) for other in known):
-            return False
-        known.append(mod)
-        return True
-
-    def remove(self, mod: IRModule) -> None:
-        """Take the module of a candidate out again."""
-        for known in self._alike.values():
-            known[:] = [other for other in known if other is not mod]
 
 
 def _point(trial: Trial, decisions: Iterable[Any]) -> str:
