@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..aliases import shares_memory
+from ..aliases import shares_memory, sharing
 from ..buffer import Buffer
 from ..errors import DoesNotFit, RunError
 from ..expr import BinaryOp, Cast, FloatImm, IntImm, Var, const
@@ -311,6 +311,6 @@ def overlap_error(func: PrimFunc, k: int, j: int) -> RunError:
 
 def _check_pointer(buffer: Buffer, arrays: dict[Buffer, np.ndarray], where: str) -> None:
     """Two parameters declared with the same pointer must be given the same memory."""
-    for other, array in arrays.items():
-        if other is not buffer and shares_memory(other, buffer) and array.ctypes.data != arrays[buffer].ctypes.data:
+    for other in sharing(arrays, buffer):
+        if other is not buffer and arrays[other].ctypes.data != arrays[buffer].ctypes.data:
             raise RunError(f"{where}: it is declared with the pointer of `{other.name}`, but is another array")
