@@ -133,6 +133,17 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     assert "read of A[1] is outside the block's declared reads: A[0:1]" in message
 
 
+def test_a_root_block_of_any_name_declares_no_regions():
+    text = """
+def f(A: T.Buffer((), "float32"), B: T.Buffer((), "float32")):
+    with T.block("add"):
+        B[()] = A[()] + 1.0
+"""
+    out = np.zeros((), "float32")
+    run(parse("@T.prim_func" + text), np.ones((), "float32"), out, regions=True)
+    assert out == 2
+
+
 def test_barrier_is_refused():
     message = refused(
         """

@@ -64,7 +64,9 @@ def named(spec: str) -> tir.PrimFunc | tir.IRModule | Schedule:
         return _function(found, name) if name else next(iter(found.values()))  # pyright: ignore[reportReturnType]
     what = f"no program `{name}`" if name else f"{len(found)} programs"
     choices = [f"{path}:{n}" for n in found] or (_makers(path) if path.endswith(".py") else [])
-    raise ValueError(f"{what} in {path}; give one of {', '.join(choices) or 'none'}")
+    if not choices:
+        raise ValueError(f"no program in {path}")
+    raise ValueError(f"{what} in {path}; give one of {', '.join(choices)}")
 
 
 def scheduled(spec: str, target: Any = None) -> Schedule:

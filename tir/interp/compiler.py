@@ -402,7 +402,7 @@ class Compiler(MemoryAccess):
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
                 # a reduction across the threads of a block is no race: lowering combines the partial results
                 self.exempt = self.exempt.union(results)
-        if self.regions and block.name != "root":
+        if self.regions and block is not self.func.root:
             self.own = set(block.alloc_buffers)
             self.boxes = {}
             for what, regions in (("read", block.reads), ("write", block.writes)):
