@@ -181,6 +181,22 @@ def test_a_sum_of_rows_becomes_partial_sums_in_vectors():
     assert "vectorized" in kinds(sch, "total_rf_update")
 
 
+@pytest.mark.parametrize("columns", [3, 5, 7, 8, 9, 15])
+@pytest.mark.parametrize("make", [ops.nn.softmax, ops.nn.log_softmax])
+def test_a_short_row_is_part_of_one_vector_or_two(make, columns: int):
+    x = te.placeholder((20, columns), name="x")
+    func = te.create_prim_func([x, make(x)])
+    sch = tir.tune.default(func, "llvm -vector_width=256 -num-cores=1")
+    assert any(b.name.endswith("sum_rf_update") for b in sch.get_child_blocks("root")) == (columns > 5)
+    assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+def test_logarithms_of_short_rows_are_computed_as_vectors():
+    x = te.placeholder((20, 40), name="x")
+    sch = tir.tune.default(te.create_prim_func([x, ops.nn.log_softmax(x)]), "llvm -vector_width=256 -num-cores=1")
+    assert kinds(sch, "log_softmax_log")[-1] == "vectorized"
+
+
 def test_a_sum_of_columns_has_vectors_along_the_result():
     sch = tir.tune.default(rows.column_sum(1023, 511), "llvm -num-cores=1")
     assert kinds(sch, "total_update")[-1] == "vectorized"

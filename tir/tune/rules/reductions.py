@@ -23,6 +23,7 @@ STRAIGHT = 64  # vector operations of a sum that are worth straight code instead
 FEW = 16  # rows read side by side, whose sums stay in registers: of more, strips of the result are in L1
 SUMS = 2  # vectors of partial sums of each of them
 GROUPED = 16  # bytes that are summed at a time, at least
+LEAST = 8  # lanes of vectors of which a short row is a part
 PARTS = 4  # of an element that are straight code
 AHEAD = 4096  # bytes: how far ahead what comes from beyond the caches is requested, where too few loads are under way otherwise
 
@@ -108,7 +109,11 @@ def groups_of(nest: Nest, lanes: int) -> tuple[Axis, Axis] | None:
 def row_of(nest: Nest, lanes: int, near: Near = walks) -> Axis | None:
     """The axis along which terms are loaded as vectors: with those of axes around it, two vectors of partial sums."""
     terms = volume(nest.reduce)
-    rows = [a for a in nest.reduce if _fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes)]
+    rows = [
+        a
+        for a in nest.reduce
+        if _fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes) or _is_short_sum(nest, a, lanes)
+    ]
     return next((a for a in reversed(rows) if near(nest, a)), None)
 
 
@@ -136,6 +141,21 @@ def adds_bytes(nest: Nest, env: Env) -> bool:
 def _fills(axis: Axis, lanes: int) -> bool:
     """Whether terms along ``axis`` are worth vectors of partial sums: where the length is symbolic, a short row is a part of one."""
     return axis.extent is None or axis.size >= 2 * lanes
+
+
+def is_short(size: int, lanes: int) -> bool:
+    """Whether a row of less than two vectors is worth partial results, in a vector or two of which the last one is a part: it has clearly more than
+    half of one, and these are long ones, as of processors that load a part of one at a time."""
+    return lanes >= LEAST and 5 * lanes < 8 * size < 16 * lanes
+
+
+def _is_short_sum(nest: Nest, row: Axis, lanes: int) -> bool:
+    """Whether a short row is a sum of floating-point numbers, which LLVM adds up one after the other, of operands of their own for each result."""
+    update = nest.reduction and nest.reduction.of_one_value()
+    is_sum = update and update.combination and update.combination.combiner is SUM
+    shares = any(a.stride(v.var) == 0 for v in nest.spatial if v.size > 1 for a in nest.loads)
+    is_alone = len(nest.reduce) == 1 and len(nest.stores) == 1 and not shares
+    return bool(is_sum) and is_alone and nest.stores[0].buffer.dtype.is_float and is_short(row.size, lanes)
 
 
 def _read_once(nest: Nest, env: Env) -> list[Access]:
@@ -400,7 +420,7 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
     """Factor the reduction along ``row`` into partial results: four vectors, of these one, of this four numbers; of an
     arg-reduction, whose combinations take long, half as many each time, so that the fewest wait for one another. A row of fewer
     vectors is taken with some iterations of the axes ``around`` it, the last ones first. One of symbolic length may end in each
-    of its vectors: these are two, or one as wide as what counts as short.
+    of its vectors: these are two, or one as wide as what counts as short. So may a short one, which counts as two vectors or as one.
 
     Returns the blocks that compute partial results, the last one first.
     """
@@ -413,10 +433,12 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
     nest = Nest.of(sch, block)
     selects = nest is not None and nest.reduction is not None and nest.reduction.selects
     most = (4 if row.extent else 2) * lanes
-    if is_short := row.extent is None and size < 2 * lanes:
+    if (is_ending := row.extent is not None and not made and is_short(size, lanes)) and size > lanes:
+        size = 2 * lanes
+    if is_part := (row.extent is None or is_ending) and size < 2 * lanes:
         most, size = vector_of(size, lanes), most
-    halves = [1 << n for n in range((4 * lanes if selects and not is_short else most).bit_length() - 1, 0, -1)]
-    counts = halves if selects or is_short else [most, lanes, quarter_of(lanes)]
+    halves = [1 << n for n in range((4 * lanes if selects and not is_part else most).bit_length() - 1, 0, -1)]
+    counts = halves if selects or is_part else [most, lanes, quarter_of(lanes)]
     return _factored(sch, block, along, size, counts, made)
 
 
@@ -459,7 +481,8 @@ def parts_of(sch: Schedule, stage: Nest, lanes: int) -> list[BlockRV]:
     """The blocks of partial results of a sum along a row, as :func:`in_parts`; none where the row is short, or is no walk
     through memory."""
     along = stage.reduce[-1]
-    fits = len(stage.reduce) == 1 and walks(stage, along) and _fills(along, lanes) and len(stage.stores) == 1
+    is_row = _fills(along, lanes) or is_short(along.size, lanes)
+    fits = len(stage.reduce) == 1 and walks(stage, along) and is_row and len(stage.stores) == 1
     return in_parts(sch, stage.name, along, lanes) if fits else []
 
 

@@ -10,8 +10,10 @@ from ...schedule.queries import consumers_of, producers_of
 from ..nest import Nest, are_as_long, reach
 from ..space import Env, rule
 from .contraction import Contraction
-from .reductions import parts_of, place_parts, slides_close, walks
+from .reductions import is_short, parts_of, place_parts, slides_close, walks
 from .spatial import UNROLL, share_out, stream, vectorize
+
+LONG = 16  # operations of a function of one number
 
 
 @rule(targets=("llvm",), order=30)
@@ -25,16 +27,19 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     lanes = env.lanes(nest.width)
     if not sums or not are_of_rows(stages, nest) or any(_is_apart(s, nest, lanes) for s in sums):
         return []
+    if nest.axes[-1].size <= UNROLL * lanes and any(_takes_long(s, nest) for s in stages):
+        return []
     made = sch.copy()
     parts = {stage.name: parts_of(made, stage, lanes) for stage in sums}
     *rows, column = nest.axes
+    part = column.size if is_short(column.size, lanes) else lanes  # of a vector, at least
     row = rows[-1].loop
     for stage in reversed(stages):
         made.compute_at(stage.name, row, preserve_unit_loops=True)
         place_parts(made, parts.get(stage.name, []), row, lanes)
         if not stage.reduce and _has_columns(stage, nest):
-            vectorize(made, made.get_loops(stage.name)[-1], column.size, lanes, UNROLL)
-    vectorize(made, column.loop, column.size, lanes, UNROLL)
+            vectorize(made, made.get_loops(stage.name)[-1], column.size, lanes, UNROLL, part)
+    vectorize(made, column.loop, column.size, lanes, UNROLL, part)
     share_out(made, [a.loop for a in rows], sum(s.runs * s.work for s in (nest, *stages)), env)
     stream(made, nest)
     return [made]
@@ -74,6 +79,11 @@ def _is_apart(stage: Nest, of: Nest, lanes: int) -> bool:
     each = _has_columns(stage, of)
     is_long = (bool(others) or each) and walks(stage, along) and along.size >= 2 * lanes
     return is_long or (each and slides_close(stage, stage.spatial[-1], lanes // 4))
+
+
+def _takes_long(stage: Nest, of: Nest) -> bool:
+    """Whether a stage computes a function of one number of each row, such as its logarithm: apart from short rows, it is computed of vectors."""
+    return not stage.reduce and not _has_columns(stage, of) and stage.work >= LONG
 
 
 def _has_columns(stage: Nest, of: Nest) -> bool:

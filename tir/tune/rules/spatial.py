@@ -210,9 +210,11 @@ def vector_of(size: int, lanes: int) -> int:
     return min(lanes, 1 << (size - 1).bit_length())
 
 
-def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1) -> LoopRV:
-    """Split ``loop`` of ``size`` iterations into vectors, ``unroll`` at a time; returns the loop of vectors."""
-    if constant(sch.get(loop).extent) is None:  # the last vector asks what is beyond the end: no others do so with it
+def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1, least: int = 0) -> LoopRV:
+    """Split ``loop`` of ``size`` iterations into vectors, ``unroll`` at a time; returns the loop of vectors. Where there are fewer than ``lanes``, they
+    are left to LLVM, or part of a vector if there are at least so many."""
+    # The last vector asks what is beyond the end: no others do so with it.
+    if constant(sch.get(loop).extent) is None or 0 < least <= size < lanes:
         outer, lane = sch.split(loop, [None, vector_of(size, lanes)])
         sch.vectorize(lane)
         return outer
