@@ -212,8 +212,8 @@ def joined(parts: Sequence[tuple[str, str]], runtime: str) -> tuple[str, frozens
         whole, *others = modules
         for module in others:
             whole.link_in(module)
-        indirect = any(text.startswith(NO_SUPERWORDS) for text, _ in parts)
-        return f"{NO_SUPERWORDS}\n{whole}" if indirect else str(whole), frozenset(external)
+        marked = any(text.startswith(NO_SUPERWORDS) for text, _ in parts)
+        return f"{NO_SUPERWORDS}\n{whole}" if marked else str(whole), frozenset(external)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,13 @@ then, for a function that returns a value, the address of the result. It returns
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from tir.aliases import may_alias, overlapping
+from tir.arith.linear import is_data
 from tir.errors import BuildError
-from tir.expr import BufferLoad, IntImm, Let, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.progress import track
 from tir.schedule.constants import ONCE
@@ -45,7 +48,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
         program.messages.extend(like.messages)
         program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
-    text.indirect = any(_loads_indirectly(func) for func in mod.functions.values())
+    text.superwords = not any(_loads_indirectly(f) or _mixes_shifts(f) for f in mod.functions.values())
     text.brief = _are_brief(mod)
     for name, func in track(mod.items(), "compiling functions", len(mod.functions)):
         emit_function(program, name, func)
@@ -61,13 +64,45 @@ _LETS, _LOOPS = {LetStmt, Let}, {For, While}
 
 def _loads_indirectly(func: PrimFunc) -> bool:
     """Whether the index of some load depends on loaded values."""
-    nodes = nodes_of(func.body)  # a let before what uses it, which is below
-    indices = [i for n in nodes if type(n) is BufferLoad for i in n.indices]
-    data: set[Var] = set()  # variables bound to loaded values
-    for n in nodes if not _LETS.isdisjoint(kinds(func.body)) else ():
-        if type(n) in _LETS and (has_load(n.value) or uses_var(n.value, data)):
-            data.add(n.var)
+    indices = [i for n in nodes_of(func.body) if type(n) is BufferLoad for i in n.indices]
+    data = _data_variables(func)
     return has_load(*indices) or any(uses_var(i, data) for i in indices if data)
+
+
+def _data_variables(func: PrimFunc) -> set[Var]:
+    """Variables bound to loaded values."""
+    data: set[Var] = set()
+    for n in nodes_of(func.body) if not _LETS.isdisjoint(kinds(func.body)) else ():
+        if type(n) in _LETS and (
+            has_load(n.value) or uses_var(n.value, data)
+        ):  # a let before what uses it, which is below
+            data.add(n.var)
+    return data
+
+
+_SHIFTING = {"shift_left", "shift_right", "FloorDiv", "FloorMod", "Div", "Mod"}
+
+
+def _mixes_shifts(func: PrimFunc) -> bool:
+    """Whether straight code shifts or divides integers that are data, by unlike operations: of these LLVM's superword vectorizer
+    makes one vector, and where the processor has AVX-512 some lanes get the other operation."""
+    names = _data_variables(func)
+
+    def operations(e: Any) -> Iterator[str]:
+        if isinstance(e, Expr) and not isinstance(e, BufferLoad):
+            if e.dtype.is_int and is_data(e, names):
+                yield e.op if isinstance(e, Call) else type(e).__name__
+            for child in e.children():
+                yield from operations(child)
+
+    def are_mixed(s: Stmt, here: set[tuple[str, ...]]) -> bool:
+        if isinstance(s, (For, While)):
+            return are_mixed(s.body, set())
+        if isinstance(s, (BufferStore, LetStmt)) and not _SHIFTING.isdisjoint(made := tuple(operations(s.value))):
+            here.add(made)
+        return len(here) > 1 or any(are_mixed(child, here) for child in s.children() if isinstance(child, Stmt))
+
+    return are_mixed(func.body, set())
 
 
 FEW = 1 << 20  # stores of a function that is called once: to optimize one takes LLVM 10 ms, and saves 2 ns of each

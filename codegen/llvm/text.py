@@ -73,7 +73,7 @@ class ModuleText:
         self.metadata: list[str] = []
         self.used_names: set[str] = set()
         self.workspaces: dict[tuple[int, bool], list[str]] = {}  # slots by the bytes that they are for
-        self.indirect = False  # whether a load's index depends on loaded values
+        self.superwords = True  # whether LLVM may make vectors of straight code
         self.brief = False  # whether optimizing it takes longer than it saves
         legal = f'"min-legal-vector-width"="{width}" ' if width >= 512 else ""
         self.attributes = (
@@ -120,7 +120,7 @@ class ModuleText:
 
     def render(self) -> str:
         metadata = [f"!{i} = {text}" for i, text in enumerate(self.metadata)]
-        marks = [mark for mark, holds in ((NO_SUPERWORDS, self.indirect), (AS_IT_IS, self.brief)) if holds]
+        marks = [mark for mark, holds in ((NO_SUPERWORDS, not self.superwords), (AS_IT_IS, self.brief)) if holds]
         parts = [
             *marks, *self.head, *self.globals, *self.functions, *self.declarations.values(), self.attributes, *metadata,
         ]  # fmt: skip

@@ -379,6 +379,30 @@ def main(A: T.Buffer((5,), "int32"), idx: T.Buffer((5,), "int32"), O: T.Buffer((
     np.testing.assert_array_equal(out, np.repeat(a - a[idx % 5], 2).reshape(5, 2))
 
 
+def test_unlike_shifts_in_straight_code_are_each_its_own():
+    """LLVM's superword vectorizer, left on, makes vectors of both on AVX-512, and lanes of the wrong one."""
+    forms = [
+        "(A[{k}] << {c}) >> {c}",
+        "(A[{k}] >> {c}) << {c}",
+        "((A[{k}] + 1) << {c}) >> {c}",
+        "((A[{k}] + 1) >> {c}) << {c}",
+    ]
+    values = [form.replace("{c}", f"T.int32({c})") for c in (8, 16) for form in forms]
+    lines = [f"    O[{first + n}] = " + v.format(k=first + n) for first in (0, 28) for n, v in enumerate(values)]
+    head = '@T.prim_func\ndef main(A: T.Buffer((36,), "int32"), O: T.Buffer((36,), "int32")):\n'
+    func = tir.script.parse(head + "\n".join(lines))
+    a = np.repeat(np.array([2**30, 2**31 - 1], "int32"), [28, 8])
+    made, right = np.zeros(36, "int32"), np.zeros(36, "int32")
+    module = tir.build(func, "llvm")
+    module(a, made)
+    by, right_first = np.repeat([8, 16], 4).astype("int32"), np.tile([False, True], 4)
+    for first in (0, 28):
+        x = a[first : first + 8] + np.tile([0, 0, 1, 1], 2).astype("int32")
+        right[first : first + 8] = np.where(right_first, (x >> by) << by, (x << by) >> by)
+    np.testing.assert_array_equal(made, right)
+    assert "no superword vectorization" in module.source("llvm")
+
+
 def test_a_value_is_computed_once_in_a_block_of_code():
     """Index arithmetic that several accesses share; loads and stores are not shared."""
     A, B = decl_buffer((64,), name="A"), decl_buffer((64,), name="B")
