@@ -124,9 +124,9 @@ def test_short_rows_have_versions():
     """In which a vector is as wide as a short size, and a row that is shorter is part of one."""
     sch = tir.tune.default(symbolic(row_sum), TARGET.replace("128", "512"))
     asked = [c for c in conditions(sch.func) if c.startswith("n1 ")]
-    assert asked[:7] == ["n1 == 0", *(f"n1 < {end}" for end in (9, 17, 32, 48, 64, 80))]
+    assert asked[:8] == ["n1 == 0", *(f"n1 < {end}" for end in (9, 17, 32, 48, 64, 80, 256))]
     assert not any("n0" in c for c in conditions(sch.func))
-    assert [max(widths(v)) for v in versions(sch.func)[1:]] == [8, 16, 16, 16, 16, 16, 16]
+    assert [max(widths(v)) for v in versions(sch.func)[1:]] == [8, 8, *[16] * 6]
     names = [b.name for b in sch.get_child_blocks("root")]
     assert len(names) == len(set(names))
 
@@ -269,7 +269,7 @@ def test_sizes_given_by_name_are_predicted_as_constant_ones(kernel: Callable[...
 def test_a_version_is_predicted_alone():
     env, func = tir.tune.Env.of(TARGET), symbolic(row_sum)
     sch = tir.tune.default(func, TARGET)
-    for sizes, counts in (({"n0": 50, "n1": 3}, 4), ({"n0": 50, "n1": 200}, 256)):
+    for sizes, counts in (({"n0": 50, "n1": 3}, 2), ({"n0": 50, "n1": 200}, 256)):
         with assuming({func.buffer_map[func.params[0]].shape[1]: counts}):
             one = likeliest(func, space_of(TARGET))
         found, alone = (tir.tune.predict(s, env, sizes) for s in (sch, one))
@@ -343,7 +343,7 @@ def test_versions_have_buffers_of_their_own():
     """A buffer that both used would be kept for all rows; in the short version a row of it is of constant size."""
     text = tir.lower(tir.tune.default(symbolic(softmax), TARGET).mod).script()
     extents = re.findall(r"allocate\(\[(.*?)\]", text)
-    assert extents.count("n1") == 1 and "19" in extents
+    assert extents.count("n1") == 1 and {"20", "64"} <= {*extents}
     assert not [e for e in extents if "n0" in e]
 
 

@@ -21,6 +21,7 @@ LONG = 32  # from this on a size is a long one: two vectors of partial results f
 FEW = 2  # sizes for each of which there are versions of its own
 NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
 STRAIGHT = 5  # vectors of a row of which straight code is worth a version
+KEPT = 16  # vectors of a row for which there is room of constant size
 
 
 def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc], lanes: int) -> PrimFunc | None:
@@ -92,14 +93,17 @@ def _is_of_rows(func: PrimFunc, size: Var) -> bool:
 
 
 def _by_vectors(size: Var, lanes: int, version: Callable[[int], PrimFunc], usual: PrimFunc) -> PrimFunc:
-    """Versions in which a row is empty, part of a vector of half as many ``lanes``, one vector, and so many vectors, of which only the last one is a
-    part: each is straight code for what its sizes imply."""
-    half = version(lanes // 2)
-    shorter = {1: half, lanes // 2 + 1: half, lanes + 1: version(lanes)}
+    """Versions in which a row is empty, part of a vector of half as many ``lanes``, two of these, and so many whole vectors, of which only the last one
+    is a part: each is straight code for what its sizes imply. What these, and the usual one for up to :data:`KEPT` vectors, keep of a row has
+    room for whole vectors, which are stored as such: what a masked store leaves is read from memory, after some 40 cycles."""
+    part = lanes // 2
+    half = version(part)
+    shorter = {1: half, part + 1: half, lanes + 1: half}
     shorter |= {n * lanes: version(2 * lanes) for n in range(2, STRAIGHT + 1)}
+    shorter[KEPT * lanes] = usual.replace()  # which has buffers of its own
     chosen = usual
     for end, made in reversed(shorter.items()):
-        chosen = _either(size < end, made, chosen, {size: const(end - 1, size.dtype)})
+        chosen = _either(size < end, made, chosen, {size: const(end // part * part, size.dtype)})
     return chosen
 
 
