@@ -130,8 +130,8 @@ def test_zero_extents(target: str):
 
 
 def test_extents_past_every_integer():
-    with pytest.raises(tir.ParseError, match="9223372036854775808 does not fit int64"):
-        parse(ADD.replace("(8,)", "(2**63,)"))
+    with pytest.raises(tir.ParseError, match="18446744073709551616 does not fit uint64"):
+        parse(ADD.replace("(8,)", "(2**64,)"))
 
 
 HUGE = """

@@ -402,7 +402,8 @@ class Compiler(MemoryAccess):
             if any(self.names.get(v) in threads for v in bound if isinstance(v, E.Var)):
                 # a reduction across the threads of a block is no race: lowering combines the partial results
                 self.exempt = self.exempt.union(results)
-        if self.regions and block is not self.func.root:
+        declares = block is not self.func.root or (block.name != "root" and (block.reads or block.writes))
+        if self.regions and declares:
             self.own = set(block.alloc_buffers)
             self.boxes = {}
             for what, regions in (("read", block.reads), ("write", block.writes)):
