@@ -103,7 +103,7 @@ for _name in {*INTRINSIC, *LIBM, *INLINE, "rsqrt", "exp10"}:
 
 @op_rule("exp")
 def _exp(g: Generator, e: Call) -> str:
-    """Of ``x < least ? -inf : x`` it is 0 below ``least``, which takes the place of the limit below which all is 0."""
+    """``exp(x < least ? -inf : x)`` compares once: ``least`` replaces the limit below which exp is 0."""
     chosen = e.args[0]
     if e.dtype.element == F32 and isinstance(chosen, Select) and isinstance(chosen.condition, LT):
         x, least, other = chosen.false_value, _of_all(chosen.condition.b), _of_all(chosen.true_value)
@@ -114,7 +114,7 @@ def _exp(g: Generator, e: Call) -> str:
 
 
 def _of_all(e: Expr) -> Expr:
-    """What all lanes of ``e`` are, where it says that they are the same."""
+    """The scalar that a broadcast repeats; any other expression as it is."""
     return e.value if isinstance(e, Broadcast) else e
 
 

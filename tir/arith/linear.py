@@ -55,8 +55,8 @@ def is_index(dtype: DType) -> bool:
 def is_data(e: Expr, names: Collection[Var] = ()) -> bool:
     """Whether ``e`` is computed from data, so that its sums and products wrap around.
 
-    Data is what is loaded, called for, shifted to the left or converted from another kind of number or a wider one, constants of which the
-    type does not hold the result, and the variables ``names``. All other sums and products of int32 and int64, of loop
+    Data is loads, results of calls and of left shifts, conversions from another kind of number or from a wider integer, operations on
+    constants that overflow, and the variables ``names``. All other sums and products of int32 and int64, of loop
     variables, sizes and scalar parameters, do not overflow.
     """
     found = _DATA.get(e)
@@ -82,8 +82,8 @@ def _is_data(e: Expr) -> bool:
 
 
 def _sources(e: Any) -> Sequence[Any] | None:
-    """The parts of ``e`` that make data of it where they are; None: it is data, as an operation on constants is of which the
-    type does not hold the result."""
+    """The operands on which it depends whether ``e`` is data; None where ``e`` is data by itself, such as a load, or an
+    operation on constants whose result overflows the type."""
     if isinstance(e, Var):
         return () if is_index(e.dtype.element) else None
     if isinstance(e, BufferLoad):
