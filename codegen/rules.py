@@ -31,18 +31,20 @@ class Rules:
 
     def expr(self, *types: type) -> Callable[[Any], Any]:
         """Register the decorated function for expression classes."""
-        return _register(self.exprs, types)
+        return registering(self.exprs, types)
 
     def stmt(self, *types: type) -> Callable[[Any], Any]:
         """Register the decorated function for statement classes."""
-        return _register(self.stmts, types)
+        return registering(self.stmts, types)
 
     def op(self, *names: str) -> Callable[[Any], Any]:
         """Register the decorated function for operators."""
-        return _register(self.ops, names)
+        return registering(self.ops, names)
 
 
-def _register(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[Any], Any]:
+def registering(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[Any], Any]:
+    """A decorator by which ``table`` has a function at each of ``keys``."""
+
     def register(fn: Any) -> Any:
         table.update(dict.fromkeys(keys, fn))
         return fn

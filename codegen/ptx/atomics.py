@@ -42,15 +42,12 @@ def operation(op: str, kind: str) -> Any:
 
 
 @step("atom", "red")
-def _atom(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _atom(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind = mods.type()
     take_hints(mods)
-    mods.take("acq_rel")
-    mods.take("noftz")
+    mods.skip("acq_rel", "noftz")
     space = mods.take("global", "shared", "shared::cta", "shared::cluster").replace("::cta", "")
     op = mods.take(*_OPERATIONS, "cas")
-    mods.done()
     operands = list(inst.operands)
     put = c.put(operands.pop(0), kind) if inst.op == "atom" else None
     read, named = c.address(operands.pop(0))

@@ -125,10 +125,10 @@ def bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """All of ``cp.async.bulk`` and ``cp.reduce.async.bulk``."""
     what = mods.take("commit_group", "wait_group", "prefetch")
     if what == "prefetch":
+        mods.rest()
         return lambda m: None
     if what:
         reads = mods.has("read")
-        mods.done()
         return _commit if what == "commit_group" else _wait(inst.operands[0].value, reads)
     take_hints(mods)
     tensor = mods.has("tensor")
@@ -140,7 +140,6 @@ def bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     mods.left = [x for x in mods.left if x not in spaces]
     grouped, counted = mods.has("bulk_group"), mods.has("mbarrier::complete_tx::bytes")
     multicast = mods.has("multicast::cluster")
-    mods.done()
     if len(spaces) != 2 or grouped != (spaces[0] == "global") or grouped == counted:
         raise mods.unknown()
     operands = list(inst.operands)

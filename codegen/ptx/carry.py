@@ -12,10 +12,8 @@ from .table import Array, Mods
 
 
 @step("carry", "addc", "subc", "madc")
-def _carry(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _carry(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind, sets, part = mods.type("u32", "s32", "u64", "s64"), mods.has("cc"), mods.take("lo", "hi")
-    mods.done()
     op, uses = inst.op.removesuffix("c"), inst.op.endswith("c")
     if (op == "mad") != bool(part) or op not in ("add", "sub", "mad"):
         raise mods.unknown()

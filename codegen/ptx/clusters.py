@@ -22,8 +22,8 @@ _OFFSET = (1 << RANK_AT) - 1
 
 
 @step("isspacep")
-def _isspacep(c: Compiler, inst: Instruction) -> Step:
-    space = inst.mods[0]
+def _isspacep(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    space = mods.take(*_BASES)
     low = np.int64(_BASES[space])
     high = SHARED if space == "global" else SHARED + _OFFSET + 1 if space == "shared::cta" else 2 * low
     read, put = c.get(inst.operands[1], "u64"), c.put(inst.operands[0], "pred")
@@ -36,12 +36,10 @@ def _isspacep(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("cvta")
-def _cvta(c: Compiler, inst: Instruction) -> Step:
+def _cvta(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """Between addresses of a space and generic ones: shared and local memory begin far above global memory."""
-    mods = Mods(inst)
     kind, to = mods.type("u64", "u32"), mods.has("to")
     space = mods.take(*_BASES)
-    mods.done()
     base = np.uint64(_BASES.get(space, 0))
     read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
     if kind == "u32":
@@ -50,11 +48,9 @@ def _cvta(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("mapa")
-def _mapa(c: Compiler, inst: Instruction) -> Step:
+def _mapa(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``mapa.shared::cluster.u32 d, a, rank``: the address of ``a`` in another block."""
-    mods = Mods(inst)
     kind, shared = mods.type("u32", "u64"), mods.has("shared::cluster")
-    mods.done()
     put, rank = c.put(inst.operands[0], kind), c.get(inst.operands[2], "u32")
     operand = inst.operands[1]
     read = c.get(operand, kind if isinstance(operand, Reg) and bits_of(operand.type) >= bits_of(kind) else "u32")
@@ -73,10 +69,8 @@ def _mapa(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("getctarank")
-def _getctarank(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _getctarank(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind, shared = mods.type("u32", "u64"), mods.has("shared::cluster")
-    mods.done()
     put, read = c.put(inst.operands[0], "u32"), c.get(inst.operands[1], kind)
     base = 0 if shared else SHARED
 
@@ -94,9 +88,7 @@ def cluster_barrier(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``barrier.cluster.arrive`` and ``barrier.cluster.wait``: a thread waits until each of its cluster that has not ended
     has arrived as often as it."""
     what, at = mods.take("arrive", "wait"), c.at
-    for name in ("release", "acquire", "relaxed", "aligned"):
-        mods.take(name)
-    mods.done()
+    mods.skip("release", "acquire", "relaxed", "aligned")
     where = c.program.where(at)
 
     def arrive(m: Machine) -> Any:
@@ -142,15 +134,13 @@ def _missing(m: Machine, lane: int) -> str:
 
 
 @step("setmaxnreg")
-def _setmaxnreg(c: Compiler, inst: Instruction) -> Step:
+def _setmaxnreg(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``setmaxnreg.inc.sync.aligned.u32 240``: by all warps of a warpgroup."""
     from .warps import warpgroup
 
-    mods = Mods(inst)
     mods.type("u32")
     what = mods.take("inc", "dec")
     legal = mods.has("sync") and mods.has("aligned")
-    mods.done()
     count = inst.operands[0].value
     if not what or not legal or count % 8 or not 24 <= count <= 256:
         raise mods.unknown()

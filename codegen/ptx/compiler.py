@@ -1,7 +1,7 @@
 """Instructions as steps: functions that act on the registers of a machine.
 
-Files of instructions fill the table ``STEPS`` by ``@step("ld", "ldu")``: a function that is given the compiler and the
-instruction and returns the step. All that computes on registers alone comes from the table of forms.
+Files of instructions fill the table ``STEPS`` by ``@step("ld", "ldu")``: a function that is given the compiler, the
+instruction and its modifiers, takes all that are known, and returns the step. All that computes on registers alone comes from the table of forms.
 """
 
 from __future__ import annotations
@@ -12,26 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from ..rules import registering
 from . import convert, integers, reals, unknown  # noqa: F401  (they fill the table of forms)
 from .inlined_calls import flatten
 from .memory import laid_out
 from .multiprocessor import STOP, Machine, Step
 from .syntax import Address, Both, Function, Imm, Instruction, Name, Negated, PTXError, PTXModule, Reg, Special, Vector
-from .table import FORMS, Array, Mods, bits_of, is_int, numpy_type
+from .table import FORMS, Array, Mods, bits_of, form_of, is_int, numpy_type
 
 Get = Callable[[Machine], Array]
 Put = Callable[[Machine, Array], None]
 _LONG_LIST = re.compile(r"\{[^{}]{80,}\}")  # of registers
-STEPS: dict[str, Callable[[Compiler, Instruction], Step]] = {}
+STEPS: dict[str, Callable[[Compiler, Instruction, Mods], Step]] = {}
 
 
 def step(*names: str) -> Callable[[Any], Any]:
-    def add(build: Any) -> Any:
-        for name in names:
-            STEPS[name] = build
-        return build
-
-    return add
+    return registering(STEPS, names)
 
 
 class Program:
@@ -111,7 +107,7 @@ class Compiler:
                 f"{inst.line:5} | {inst.text}"
             )
         try:
-            made = self.elementwise(inst) if build is None else build(self, inst)
+            made = self.elementwise(inst) if build is None else self.stepwise(inst, build)
         except (IndexError, KeyError, ValueError, AttributeError, TypeError) as error:
             raise PTXError(
                 f"PTX line {inst.line}: the executor does not know this form ({error!r})\n{inst.line:5} | {inst.text}"
@@ -119,6 +115,12 @@ class Compiler:
         if self.program.product_slots:
             made = self.program.watched(self, inst, made)
         return made if inst.guard is None or inst.op == "bra" else self.guarded(inst, made)
+
+    def stepwise(self, inst: Instruction, build: Callable[[Compiler, Instruction, Mods], Step]) -> Step:
+        mods = Mods(inst)
+        made = build(self, inst, mods)
+        mods.done()
+        return made
 
     def following(self, at: int, inst: Instruction) -> Step:
         """The step for when some registers are unknown."""
@@ -281,13 +283,12 @@ class Compiler:
     # ------------------------------------------------------------ computing on registers
 
     def elementwise(self, inst: Instruction) -> Step:
-        mods = Mods(inst)
-        made = FORMS[inst.op](mods)
+        made = form_of(inst)
         targets: tuple[Any, ...] = (inst.operands[0],)
         if isinstance(inst.operands[0], Both):
             targets = inst.operands[0].first, inst.operands[0].second
         if len(inst.operands) - 1 != len(made.inputs):
-            raise mods.unknown()
+            raise Mods(inst).unknown()
         reads = [self.get(x, kind) for x, kind in zip(inst.operands[1:], made.inputs)]
         puts = [self.put(x, kind) for x, kind in zip(targets, made.outputs)]
         function = made.function

@@ -19,7 +19,6 @@ def _cvt(m: Mods) -> Elementwise:
         return _packed(m, first, last)
     sat = m.has("sat")
     if is_int(first) and is_int(last):
-        m.done()
         return _integers(first, last, sat)
     if is_int(first):
         return _to_integer(m, first, last)
@@ -60,7 +59,6 @@ def _wide(kind: str, ftz: bool) -> Any:
 def _to_integer(m: Mods, first: str, last: str) -> Elementwise:
     """Out of range is the nearest number; nan is 0, of float64 and to 64 bits the number of the top bit alone."""
     mode, ftz = m.take(*_TO_INT), m.has("ftz")
-    m.done()
     if not mode or last not in ("f16", "bf16", "f32", "f64"):
         raise m.unknown()
     made, widen, rounded = numpy_type(first), _wide(last, ftz), _TO_INT[mode]
@@ -81,7 +79,6 @@ def _to_integer(m: Mods, first: str, last: str) -> Elementwise:
 
 def _from_integer(m: Mods, first: str, last: str, sat: bool) -> Elementwise:
     mode = m.take("rn", "rz", "rm", "rp")
-    m.done()
     if not mode or first not in FORMATS:
         raise m.unknown()
     target = FORMATS[first]
@@ -122,7 +119,6 @@ def _floats(m: Mods, first: str, last: str, sat: bool) -> Elementwise:
     whole = m.take(*_TO_INT)
     mode = m.take("rna", "rn", "rz", "rm", "rp") or "rn"
     ftz, relu, finite = m.has("ftz"), m.has("relu"), m.has("satfinite")
-    m.done()
     if first not in FORMATS or last not in FORMATS or (mode == "rna" and first != "tf32"):
         raise m.unknown()
     widen, target = _wide(last, ftz), FORMATS[first]
@@ -162,7 +158,6 @@ def _tf32(x: Array, mode: str) -> Array:
 def _packed(m: Mods, first: str, last: str) -> Elementwise:
     """``cvt.rn.f16x2.f32 d, a, b``: ``a`` in the upper half; and to and from pairs of 8-bit floats."""
     mode, relu, finite = m.take("rn", "rz") or "rn", m.has("relu"), m.has("satfinite")
-    m.done()
     small = SMALL.get(first.removesuffix("x2")), SMALL.get(last.removesuffix("x2"))
 
     def limited(x: Array, form_: Format) -> Array:

@@ -71,9 +71,8 @@ def _land(m: Machine, copy: Copy, now: Array) -> None:
 
 
 @step("cp")
-def _cp(c: Compiler, inst: Instruction) -> Step:
+def _cp(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``cp.async.ca.shared.global [to], [from], size, real;`` and its groups."""
-    mods = Mods(inst)
     if not mods.has("async"):
         raise mods.unknown()
     if mods.has("bulk"):
@@ -84,12 +83,9 @@ def _cp(c: Compiler, inst: Instruction) -> Step:
         return _arrive_after_copies(c, inst, mods)
     what = mods.take("commit_group", "wait_group", "wait_all")
     if what:
-        mods.done()
         return _groups(c, inst, what)
     take_hints(mods)
-    mods.take("shared", "shared::cta")
-    mods.take("global")
-    mods.done()
+    mods.skip("shared", "shared::cta", "global")
     to, _ = c.address(inst.operands[0])
     source, _ = c.address(inst.operands[1])
     size = inst.operands[2].value
@@ -132,10 +128,8 @@ def _groups(c: Compiler, inst: Instruction, what: str) -> Step:
 
 def _arrive_after_copies(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``cp.async.mbarrier.arrive``: an arrival when this thread's copies so far are there."""
-    for name in ("mbarrier", "arrive", "shared", "shared::cta", "b64"):
-        mods.take(name)
+    mods.skip("mbarrier", "arrive", "shared", "shared::cta", "b64")
     no_increment = mods.has("noinc")
-    mods.done()
     read, _ = c.address(inst.operands[0])
 
     def act(m: Machine) -> None:

@@ -20,13 +20,13 @@ def end(m: Machine) -> Any:
 
 
 @step("ret", "exit")
-def _ret(c: Compiler, inst: Instruction) -> Step:
-    Mods(inst).take("uni")
+def _ret(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    mods.take("uni")
     return end
 
 
 @step("trap", "brkpt")
-def _trap(c: Compiler, inst: Instruction) -> Step:
+def _trap(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     where = c.program.where(c.at)
 
     def trap(m: Machine) -> Any:
@@ -36,10 +36,8 @@ def _trap(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("bra")
-def _bra(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _bra(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     mods.take("uni")
-    mods.done()
     (target,) = inst.operands
     if not isinstance(target, Name) or target.name not in c.program.function.labels:
         raise mods.unknown()
@@ -62,9 +60,9 @@ def _bra(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("bar", "barrier")
-def _bar(c: Compiler, inst: Instruction) -> Step:
+def _bar(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``bar.sync a, b``, ``bar.arrive a, b``, ``bar.red`` and ``bar.warp.sync mask``."""
-    mods, at = Mods(inst), c.at
+    at = c.at
     if mods.has("cluster"):
         from .clusters import cluster_barrier
 
@@ -72,7 +70,6 @@ def _bar(c: Compiler, inst: Instruction) -> Step:
     mods.take("cta")
     if mods.has("warp"):
         mods.take("sync")
-        mods.done()
         from .warps import together
 
         return together(c, c.get(inst.operands[0], "u32"), lambda m: None)
@@ -83,7 +80,6 @@ def _bar(c: Compiler, inst: Instruction) -> Step:
     operands = list(inst.operands)
     if what == "red":
         return _reduction(c, inst, mods)
-    mods.done()
     number = c.get(operands[0], "u32")
     count = c.get(operands[1] if len(operands) > 1 else Imm(0), "u32")
 
@@ -101,7 +97,6 @@ def _bar(c: Compiler, inst: Instruction) -> Step:
 def _reduction(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``bar.red.popc.u32 d, a, p``: a barrier that counts predicates."""
     op, kind, at = mods.take("popc", "and", "or"), mods.type("u32", "pred"), c.at
-    mods.done()
     result, number, *rest, flag = inst.operands
     put, read_number, read = c.put(result, kind), c.get(number, "u32"), c.get(flag, "pred")
     count = c.get(rest[0] if rest else Imm(0), "u32")
@@ -123,8 +118,9 @@ def _reduction(c: Compiler, inst: Instruction, mods: Mods) -> Step:
 
 
 @step("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "griddepcontrol")
-def _hint(c: Compiler, inst: Instruction) -> Step:
+def _hint(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """Launches follow one another here, and there are no caches: nothing is left to do."""
+    mods.rest()
     return lambda m: None
 
 
@@ -135,13 +131,11 @@ _SCOPES = (
 
 
 @step("fence", "membar")
-def _fence(c: Compiler, inst: Instruction) -> Step:
+def _fence(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """Memory is one here, and in order. A proxy fence makes stores visible to the asynchronous proxy."""
-    mods = Mods(inst)
     proxy, init = mods.has("proxy"), mods.has("mbarrier_init")
     kind = mods.take("async", "async::generic", "alias", "tensormap::generic") if proxy else ""
     others = [mods.take(name) for name in _SCOPES]
-    mods.done()
 
     def fence(m: Machine) -> None:
         if not isinstance(m.shared, WatchedSpace):
@@ -157,16 +151,16 @@ def _fence(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("call")
-def _call(c: Compiler, inst: Instruction) -> Step:
+def _call(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """``vprintf`` prints; ``__assertfail`` is a fault."""
     from .printing import assertion, printf
 
-    return (printf if inst.opcode == "call.vprintf" else assertion)(c, inst)
+    return (printf if mods.take("vprintf", "__assertfail") == "vprintf" else assertion)(c, inst)
 
 
 @step("activemask")
-def _activemask(c: Compiler, inst: Instruction) -> Step:
-    put = c.put(inst.operands[0], "b32")
+def _activemask(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    put = c.put(inst.operands[0], mods.type("b32"))
 
     def active(m: Machine) -> None:
         from .warps import ballots
@@ -177,7 +171,7 @@ def _activemask(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("mov")
-def _mov(c: Compiler, inst: Instruction) -> Step:
-    kind = Mods(inst).type()
+def _mov(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    kind = mods.type()
     read, put = c.get(inst.operands[1], kind), c.put(inst.operands[0], kind)
     return lambda m: put(m, read(m))

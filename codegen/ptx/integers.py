@@ -46,12 +46,7 @@ def clamped(value: Array, kind: str) -> Array:
 
 @form("mul")
 def _mul(m: Mods) -> Elementwise:
-    if m.left[-1] not in _INTS:
-        from .reals import product
-
-        return product(m)
     kind, part = m.type(*_INTS), m.take("lo", "hi", "wide")
-    m.done()
     if part == "wide" and bits_of(kind) < 64:
         big = numpy_type(wide(kind))
         return Elementwise((wide(kind),), (kind, kind), lambda a, b: a.astype(big) * b.astype(big))
@@ -62,12 +57,7 @@ def _mul(m: Mods) -> Elementwise:
 
 @form("mad")
 def _mad(m: Mods) -> Elementwise:
-    if m.left[-1] not in _INTS:
-        from .reals import fused
-
-        return fused(m)
     kind, part, sat = m.type(*_INTS), m.take("lo", "hi", "wide"), m.has("sat")
-    m.done()
     if part == "wide" and bits_of(kind) < 64:
         big = numpy_type(wide(kind))
         return Elementwise((wide(kind),), (kind, kind, wide(kind)), lambda a, b, c: a.astype(big) * b.astype(big) + c)
@@ -81,7 +71,6 @@ def _mad(m: Mods) -> Elementwise:
 @form("mul24", "mad24")
 def _mul24(m: Mods) -> Elementwise:
     kind, part = m.type("s32", "u32"), m.take("lo", "hi")
-    m.done()
     big = np.int64 if kind == "s32" else np.uint64
     cut = 40
 
@@ -95,12 +84,7 @@ def _mul24(m: Mods) -> Elementwise:
 
 @form("add", "sub")
 def _add(m: Mods) -> Elementwise:
-    if m.left[-1] not in _INTS:
-        from .reals import total
-
-        return total(m)
     kind, sat = m.type(*_INTS), m.has("sat")
-    m.done()
     plus = m.inst.op == "add"
     if sat:
         return same(kind, 2, lambda a, b: clamped(a.astype(np.int64) + (b if plus else -b.astype(np.int64)), kind))
@@ -120,41 +104,25 @@ def _quotient(a: Array, b: Array) -> tuple[Array, Array]:
 
 @form("div")
 def _div(m: Mods) -> Elementwise:
-    if m.left[-1] not in _INTS:
-        from .reals import quotient_of
-
-        return quotient_of(m)
     kind = m.type(*_INTS)
-    m.done()
     return same(kind, 2, lambda a, b: _quotient(a, b)[0])
 
 
 @form("rem")
 def _rem(m: Mods) -> Elementwise:
     kind = m.type(*_INTS)
-    m.done()
     return same(kind, 2, lambda a, b: _quotient(a, b)[1])
 
 
 @form("abs", "neg")
 def _abs(m: Mods) -> Elementwise:
-    if m.left[-1] not in ("s16", "s32", "s64"):
-        from .reals import signs
-
-        return signs(m)
     kind = m.type("s16", "s32", "s64")
-    m.done()
     return same(kind, 1, np.negative if m.inst.op == "neg" else lambda a: np.where(a < 0, -a, a))
 
 
 @form("min", "max")
 def _min(m: Mods) -> Elementwise:
-    if m.left[-1] not in _INTS:
-        from .reals import least
-
-        return least(m)
     kind, relu = m.type(*_INTS), m.has("relu")
-    m.done()
     choose = np.minimum if m.inst.op == "min" else np.maximum
     return same(kind, 2, (lambda a, b: np.maximum(choose(a, b), 0)) if relu else choose)
 
@@ -165,14 +133,12 @@ def _min(m: Mods) -> Elementwise:
 @form("and", "or", "xor")
 def _logic(m: Mods) -> Elementwise:
     kind = m.type("pred", *_BITS)
-    m.done()
     return same(kind, 2, {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[m.inst.op])
 
 
 @form("not", "cnot")
 def _not(m: Mods) -> Elementwise:
     kind = m.type("pred", *_BITS)
-    m.done()
     return same(kind, 1, np.invert if m.inst.op == "not" else lambda a: (a == 0).astype(a.dtype))
 
 
@@ -180,7 +146,6 @@ def _not(m: Mods) -> Elementwise:
 def _shift(m: Mods) -> Elementwise:
     """Shifts past the width give 0, or the sign."""
     kind = m.type(*_BITS, *_INTS)
-    m.done()
     bits = bits_of(kind)
 
     def shift(a: Array, by: Array) -> Array:
@@ -197,7 +162,6 @@ def _shift(m: Mods) -> Elementwise:
 @form("shf")
 def _funnel(m: Mods) -> Elementwise:
     way, mode, kind = m.take("l", "r"), m.take("clamp", "wrap"), m.type("b32")
-    m.done()
 
     def shift(low: Array, top: Array, by: Array) -> Array:
         both = top.astype(np.uint64) << np.uint64(32) | low
@@ -211,7 +175,6 @@ def _funnel(m: Mods) -> Elementwise:
 @form("bfi")
 def _insert(m: Mods) -> Elementwise:
     kind = m.type("b32", "b64")
-    m.done()
     bits = bits_of(kind)
 
     def insert(a: Array, b: Array, at: Array, count: Array) -> Array:
@@ -233,7 +196,6 @@ def _ones(t: Any, count: Array, bits: int) -> Array:
 @form("bfe")
 def _extract(m: Mods) -> Elementwise:
     kind = m.type("u32", "u64", "s32", "s64")
-    m.done()
     bits, signed = bits_of(kind), kind[0] == "s"
 
     def extract(a: Array, at: Array, count: Array) -> Array:
@@ -271,14 +233,12 @@ def _count_ones(a: Array) -> Array:
 @form("clz", "popc")
 def _count(m: Mods) -> Elementwise:
     kind = m.type("b32", "b64")
-    m.done()
     return Elementwise(("u32",), (kind,), _count_leading if m.inst.op == "clz" else _count_ones)
 
 
 @form("bfind")
 def _find(m: Mods) -> Elementwise:
     kind, amount = m.type("u32", "u64", "s32", "s64"), m.has("shiftamt")
-    m.done()
     bits = bits_of(kind)
 
     def find(a: Array) -> Array:
@@ -293,7 +253,6 @@ def _find(m: Mods) -> Elementwise:
 @form("brev")
 def _reverse(m: Mods) -> Elementwise:
     kind = m.type("b32", "b64")
-    m.done()
 
     def reverse(a: Array) -> Array:
         step, mask = bits_of(kind) // 2, ~a.dtype.type(0)
@@ -310,7 +269,6 @@ def _reverse(m: Mods) -> Elementwise:
 @form("prmt")
 def _permute(m: Mods) -> Elementwise:
     mode, kind = m.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"), m.type("b32")
-    m.done()
 
     def chosen(c: Array, k: int) -> Array:
         low = c & np.uint32(3)
@@ -346,7 +304,6 @@ def _permute(m: Mods) -> Elementwise:
 @form("lop3")
 def _lop3(m: Mods) -> Elementwise:
     kind = m.type("b32")
-    m.done()
 
     def look_up(a: Array, b: Array, c: Array, table: Array) -> Array:
         made = np.zeros_like(a)
@@ -361,14 +318,12 @@ def _lop3(m: Mods) -> Elementwise:
 @form("sad")
 def _sad(m: Mods) -> Elementwise:
     kind = m.type(*_INTS)
-    m.done()
     return same(kind, 3, lambda a, b, c: c + np.where(a < b, b - a, a - b))
 
 
 @form("dp4a", "dp2a")
 def _dot(m: Mods) -> Elementwise:
     second, first, half = m.type("s32", "u32"), m.type("s32", "u32"), m.take("lo", "hi")
-    m.done()
     four = m.inst.op == "dp4a"
     result = "u32" if first == second == "u32" else "s32"
 
@@ -423,7 +378,6 @@ def _setp(m: Mods) -> Elementwise:
     kind = m.type(*_BITS, *_INTS, "f16", "bf16", "f32", "f64")
     result = "pred" if m.inst.op == "setp" else m.type("u32", "s32", "f32")
     ftz, op, join = m.has("ftz"), m.take(*_COMPARISONS), m.take("and", "or", "xor")
-    m.done()
     test = compare(op, kind)
     if test is None:
         raise m.unknown()
@@ -448,21 +402,18 @@ def _setp(m: Mods) -> Elementwise:
 @form("selp")
 def _selp(m: Mods) -> Elementwise:
     kind = m.type(*_BITS, *_INTS, "f32", "f64")
-    m.done()
     return Elementwise((kind,), (kind, kind, "pred"), lambda a, b, p: np.where(p, a, b))
 
 
 @form("slct")
 def _slct(m: Mods) -> Elementwise:
     by, kind, _ = m.type("s32", "f32"), m.type(*_BITS, *_INTS, "f32", "f64"), m.has("ftz")
-    m.done()
     return Elementwise((kind,), (kind, kind, by), lambda a, b, c: np.where(c >= 0, a, b))
 
 
 @form("szext")
 def _szext(m: Mods) -> Elementwise:
     kind, mode = m.type("s32", "u32"), m.take("clamp", "wrap")
-    m.done()
 
     def extend(a: Array, b: Array) -> Array:
         n = b & np.uint32(31) if mode == "wrap" else np.minimum(b, np.uint32(32))

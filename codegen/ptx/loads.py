@@ -26,8 +26,7 @@ _CACHES = (
 
 
 def take_hints(mods: Mods) -> None:
-    for name in (*_ORDERS, *_CACHES):
-        mods.take(name)
+    mods.skip(*_ORDERS, *_CACHES)
 
 
 class Target:
@@ -99,15 +98,13 @@ def _space_of(mods: Mods, named: str) -> str:
 
 
 @step("ld", "ldu")
-def _ld(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _ld(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind, lanes = mods.type(), mods.take("v2", "v4", "v8")
     take_hints(mods)
     constant = mods.has("nc")
     target, source = inst.operands[:2]
     read, named = c.address(source)
     space = _space_of(mods, named)
-    mods.done()
     targets = target.parts if isinstance(target, Vector) and lanes else (target,)
     puts = [c.put(t, kind) for t in targets]
     if space == "param" and named == "param":
@@ -173,14 +170,12 @@ def _kernel_parameter(c: Compiler, read: Get, kind: str, puts: list[Any]) -> Ste
 
 
 @step("st")
-def _st(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _st(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind, lanes = mods.type(), mods.take("v2", "v4", "v8")
     take_hints(mods)
     target, source = inst.operands[:2]
     read, named = c.address(target)
     space = _space_of(mods, named)
-    mods.done()
     if space == "param":
         space = "local"
     sources = source.parts if isinstance(source, Vector) and lanes else (source,)

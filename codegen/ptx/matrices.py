@@ -110,18 +110,15 @@ _LEGAL = {  # (m, n) and what the depth k is in bytes of a row of A
 
 
 @step("mma")
-def _mma(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
-    mods.take("sync")
-    mods.take("aligned")
+def _mma(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    mods.skip("sync", "aligned")
     m_, n_, k_ = _sizes(mods)
-    layouts = mods.left[:2]
-    mods.left = mods.left[2:]
     saturate = mods.has("satfinite")
-    if layouts != ["row", "col"] or len(mods.left) != 4 or not set(mods.left) <= set(BITS):
+    *layouts, kd, ka, kb, kc = mods.rest()
+    kinds = {kd, ka, kb, kc}
+    if layouts != ["row", "col"] or not kinds <= set(BITS):
         raise mods.unknown()
-    kd, ka, kb, kc = mods.left
-    if "b1" in mods.left or k_ * BITS[ka] // 8 not in _LEGAL.get((m_, n_), ()):
+    if "b1" in kinds or k_ * BITS[ka] // 8 not in _LEGAL.get((m_, n_), ()):
         raise mods.unknown()
     d, a, b, acc = (_slots(c, x) for x in inst.operands[:4])
     where = c.program.where(c.at)
@@ -187,14 +184,11 @@ def _mark(m: Machine, lanes: Array, slots: list[int], marks: Array) -> None:
 
 
 @step("ldmatrix", "stmatrix")
-def _ldmatrix(c: Compiler, inst: Instruction) -> Step:
+def _ldmatrix(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     """Matrices of 8 x 8 of 16 bits. Lane l gives the address of row l % 8 of matrix l / 8, and has of each matrix the
     elements 2 (l % 4) and the next of row l / 4, or of column l / 4 with .trans."""
-    mods = Mods(inst)
-    for name in ("sync", "aligned", "m8n8", "shared", "shared::cta", "b16"):
-        mods.take(name)
+    mods.skip("sync", "aligned", "m8n8", "shared", "shared::cta", "b16")
     number, transposed = mods.take("x1", "x2", "x4"), mods.has("trans")
-    mods.done()
     count = int(number[1:])
     loads = inst.op == "ldmatrix"
     registers, address = inst.operands if loads else reversed(inst.operands)
@@ -236,11 +230,8 @@ def _ldmatrix(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("movmatrix")
-def _movmatrix(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
-    for name in ("sync", "aligned", "m8n8", "trans", "b16"):
-        mods.take(name)
-    mods.done()
+def _movmatrix(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    mods.skip("sync", "aligned", "m8n8", "trans", "b16")
     to, source = (_slots(c, x)[0] for x in inst.operands)
     where = c.program.where(c.at)
 
@@ -270,17 +261,14 @@ def _wmma_layout(role: str, kind: str, sizes: tuple[int, int, int], registers: i
 
 
 @step("wmma")
-def _wmma(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _wmma(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     what = mods.take("load", "store", "mma")
-    mods.take("sync")
-    mods.take("aligned")
+    mods.skip("sync", "aligned")
     sizes = _sizes(mods)
     if what == "mma":
         return _wmma_mma(c, inst, mods, sizes)
     role = mods.take("a", "b", "c", "d")
     layout, space, kind = mods.take("row", "col"), mods.take("global", "shared", "shared::cta"), mods.left.pop()
-    mods.done()
     operands = list(inst.operands)
     registers = operands.pop(0 if what == "load" else 1)
     slots = _slots(c, registers)
@@ -328,10 +316,9 @@ def _wmma(c: Compiler, inst: Instruction) -> Step:
 
 
 def _wmma_mma(c: Compiler, inst: Instruction, mods: Mods, sizes: tuple[int, int, int]) -> Step:
-    mods.left = mods.left[2:]  # the layouts, which the loads have dealt with
     saturate = mods.has("satfinite")
     mods.take("rn")
-    kinds = mods.left
+    kinds = mods.rest()[2:]  # behind the layouts, which the loads have dealt with
     kd, kc = kinds[0], kinds[-1]
     ka, kb = (kinds[1], kinds[2]) if len(kinds) == 4 else ("f16", "f16")
     if len(kinds) not in (2, 4) or not set(kinds) <= set(BITS):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .floats import BF16, F16, F32, add, directed64, flush, fma64, fma_narrow, quotient, root
-from .table import Array, Elementwise, Mods, form
+from .table import Array, Elementwise, Mods, form, form_of_floats
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 NARROW = {"f16": F16, "bf16": BF16, "f32": F32}
@@ -37,7 +37,6 @@ def _float32(m: Mods, function: Callable[..., Array], count: int, ftz: bool, sat
         made = flushed(made) if ftz else made
         return _saturated(made) if sat else made
 
-    m.done()
     return Elementwise(("f32",), ("f32",) * count, run)
 
 
@@ -45,7 +44,6 @@ def _bits(m: Mods, kind: str, pair: Callable[..., tuple[Array, Array]], count: i
     """An operation on numbers of 16 bits, or on two of them at a time; ``pair`` takes and gives float64."""
     sat, relu, ftz = m.has("sat"), m.has("relu"), m.has("ftz")
     m.take("noftz", "rn")
-    m.done()
     form_ = _PAIRS.get(kind) or NARROW[kind]
 
     def one(*args: Array) -> Array:
@@ -85,6 +83,7 @@ def _exact64(operation: Callable[..., Fraction | None]) -> Callable[..., Callabl
     return by
 
 
+@form_of_floats("add", "sub")
 def total(m: Mods) -> Elementwise:
     """add and sub."""
     plus = m.inst.op == "add"
@@ -94,7 +93,6 @@ def total(m: Mods) -> Elementwise:
     mode = m.take(*_ROUNDINGS) or "rn"
     plain = np.add if plus else np.subtract
     if kind == "f64":
-        m.done()
         exact = _exact64(lambda a, b: a + (b if plus else -b))
         return Elementwise((kind,), (kind, kind), plain if mode == "rn" else exact(mode, plain))
     ftz, sat = m.has("ftz"), m.has("sat")
@@ -118,13 +116,13 @@ def _cancels(*args: Array) -> Array:
     return args[-1] != 0
 
 
+@form_of_floats("mul")
 def product(m: Mods) -> Elementwise:
     kind = m.type(*_REALS)
     if kind not in ("f32", "f64"):
         return _bits(m, kind, lambda a, b: (a * b, np.zeros_like(a)), 2)
     mode = m.take(*_ROUNDINGS) or "rn"
     if kind == "f64":
-        m.done()
         exact = _exact64(lambda a, b: a * b)
         return Elementwise((kind,), (kind, kind), np.multiply if mode == "rn" else exact(mode, np.multiply))
     ftz, sat = m.has("ftz"), m.has("sat")
@@ -139,6 +137,7 @@ def product(m: Mods) -> Elementwise:
 
 
 @form("fma")
+@form_of_floats("mad")
 def fused(m: Mods) -> Elementwise:
     """fma, and mad of floats, which is the same."""
     kind = m.type(*_REALS)
@@ -146,7 +145,6 @@ def fused(m: Mods) -> Elementwise:
         return _bits(m, kind, fma_narrow, 3)
     mode = m.take(*_ROUNDINGS) or "rn"
     if kind == "f64":
-        m.done()
         return Elementwise((kind,), (kind,) * 3, lambda a, b, c: fma64(a, b, c, mode))
     ftz, sat = m.has("ftz"), m.has("sat")
 
@@ -160,13 +158,13 @@ def fused(m: Mods) -> Elementwise:
     return _float32(m, run, 3, ftz, sat)
 
 
+@form_of_floats("div")
 def quotient_of(m: Mods) -> Elementwise:
     kind = m.type("f32", "f64")
     mode, ftz = m.take(*_ROUNDINGS, "approx", "full"), m.has("ftz")
     if kind == "f64":
         if mode not in _ROUNDINGS:
             raise m.unknown()
-        m.done()
         exact = _exact64(lambda a, b: a / b if b else None)
         return Elementwise((kind,), (kind, kind), np.divide if mode == "rn" else exact(mode, np.divide))
     if mode in ("rn", "approx", "full", ""):
@@ -174,10 +172,10 @@ def quotient_of(m: Mods) -> Elementwise:
     return _float32(m, _in_pairs(quotient, mode), 2, ftz, False)
 
 
+@form_of_floats("abs", "neg")
 def signs(m: Mods) -> Elementwise:
     """abs and neg: of bits, so that nan keeps its own."""
     kind, ftz = m.type(*_REALS), m.has("ftz")
-    m.done()
     negate = m.inst.op == "neg"
     if kind in ("f32", "f64"):
         change = np.negative if negate else np.abs
@@ -191,11 +189,11 @@ def signs(m: Mods) -> Elementwise:
     return Elementwise((kind,), (kind,), lambda a: a & ~t(mask))
 
 
+@form_of_floats("min", "max")
 def least(m: Mods) -> Elementwise:
     """min and max: the other one where one is nan, or nan with .NaN; -0 is below 0."""
     kind = m.type(*_REALS)
     keep, ftz = m.has("NaN"), m.has("ftz")
-    m.done()
     smaller = m.inst.op == "min"
 
     def choose(a: Array, b: Array) -> Array:
@@ -226,7 +224,6 @@ def least(m: Mods) -> Elementwise:
 @form("copysign")
 def _copysign(m: Mods) -> Elementwise:
     kind = m.type("f32", "f64")
-    m.done()
     return Elementwise((kind,), (kind, kind), lambda a, b: np.copysign(b, a))
 
 
@@ -234,7 +231,6 @@ def _copysign(m: Mods) -> Elementwise:
 def _testp(m: Mods) -> Elementwise:
     kind = m.type("f32", "f64")
     what = m.take("finite", "infinite", "number", "notanumber", "normal", "subnormal")
-    m.done()
     least_normal = np.finfo(np.float32 if kind == "f32" else np.float64).tiny
     tests: dict[str, Any] = {
         "finite": np.isfinite, "infinite": np.isinf, "number": lambda a: ~np.isnan(a), "notanumber": np.isnan,
@@ -270,7 +266,6 @@ def _rcp(m: Mods) -> Elementwise:
     if not mode:
         raise m.unknown()
     if kind == "f64":
-        m.done()
         if mode == "approx":
             return Elementwise((kind,), (kind,), lambda a: flush_top(plain(flush_top(a))))
         if mode == "rn":
@@ -299,7 +294,6 @@ def _function(m: Mods) -> Elementwise:
     if kind == "f64":
         if m.inst.op != "rsqrt":
             raise m.unknown()
-        m.done()
         # with ftz the upper half alone, for a kernel to refine; without, the system's own refinement
         return Elementwise((kind,), (kind,), (lambda a: flush_top(function(flush_top(a)))) if ftz else function)
     if kind == "f32":

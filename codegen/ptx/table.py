@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules import registering
 from .syntax import BYTES, Instruction, PTXError
 
 Array = np.ndarray
@@ -51,6 +52,15 @@ class Mods:
             raise self.unknown()
         return self.left.pop()
 
+    def skip(self, *names: str) -> None:
+        """Take ``names``, which change nothing here."""
+        self.left = [name for name in self.left if name not in names]
+
+    def rest(self) -> list[str]:
+        """All that are left."""
+        left, self.left = self.left, []
+        return left
+
     def done(self) -> None:
         if self.left:
             raise self.unknown()
@@ -63,15 +73,24 @@ class Mods:
 
 
 FORMS: dict[str, Callable[[Mods], Elementwise]] = {}
+OF_FLOATS: dict[str, Callable[[Mods], Elementwise]] = {}  # where integers have a form of their own
 
 
-def form(*names: str) -> Callable[[Callable[[Mods], Elementwise]], Callable[[Mods], Elementwise]]:
-    def add(build: Callable[[Mods], Elementwise]) -> Callable[[Mods], Elementwise]:
-        for name in names:
-            FORMS[name] = build
-        return build
+def form(*names: str) -> Callable[[Any], Any]:
+    return registering(FORMS, names)
 
-    return add
+
+def form_of_floats(*names: str) -> Callable[[Any], Any]:
+    return registering(OF_FLOATS, names)
+
+
+def form_of(inst: Instruction) -> Elementwise:
+    """What an instruction computes. Raises ``PTXError`` for a form that is not known."""
+    mods = Mods(inst)
+    of_floats = inst.op in OF_FLOATS and not is_int(inst.mods[-1])
+    made = (OF_FLOATS if of_floats else FORMS)[inst.op](mods)
+    mods.done()
+    return made
 
 
 def numpy_type(kind: str) -> np.dtype[Any]:

@@ -104,14 +104,11 @@ _DEEDS = (
 
 
 @step("mbarrier")
-def _mbarrier(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _mbarrier(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     mods.type("b64")
     what = mods.take(*_DEEDS)
     expects, parity, incomplete = mods.has("expect_tx"), mods.has("parity"), mods.has("noComplete")
-    for name in _SCOPES:
-        mods.take(name)
-    mods.done()
+    mods.skip(*_SCOPES)
     if what == "pending_count":
         put, state = c.put(inst.operands[0], "u32"), c.get(inst.operands[1], "b64")
         return lambda m: put(m, (state(m) & np.uint64((1 << _PHASE_AT) - 1)).astype(np.uint32))

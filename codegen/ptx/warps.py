@@ -114,11 +114,9 @@ def _present(m: Machine) -> Array:
 
 
 @step("shfl")
-def _shfl(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _shfl(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind = mods.type("b32")
     sync, mode = mods.has("sync"), mods.take("up", "down", "bfly", "idx")
-    mods.done()
     if not sync:
         raise mods.unknown()
     result, a, b, clamp, members = inst.operands
@@ -152,11 +150,9 @@ def _shfl(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("vote")
-def _vote(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _vote(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind = mods.type("pred", "b32")
     sync, mode = mods.has("sync"), mods.take("all", "any", "uni", "ballot")
-    mods.done()
     if not sync:
         raise mods.unknown()
     result, flag, members = inst.operands
@@ -171,11 +167,9 @@ def _vote(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("match")
-def _match(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _match(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind = mods.type("b32", "b64")
     mode, _ = mods.take("any", "all"), mods.take("sync")
-    mods.done()
     result, a, members = inst.operands
     target, flag = (result.first, result.second) if isinstance(result, Both) else (result, None)
     put, put_flag, read, mask = c.put(target, "b32"), c.put(flag, "pred"), c.get(a, kind), c.get(members, "u32")
@@ -207,11 +201,9 @@ _REDUCTIONS: dict[str, Any] = {
 
 
 @step("redux")
-def _redux(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _redux(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     kind = mods.type("u32", "s32", "b32")
     _, op = mods.take("sync"), mods.take(*_REDUCTIONS)
-    mods.done()
     result, a, members = inst.operands
     put, read, mask = c.put(result, kind), c.get(a, kind), c.get(members, "u32")
     combine = _REDUCTIONS[op]
@@ -228,7 +220,8 @@ def _redux(c: Compiler, inst: Instruction) -> Step:
 
 
 @step("elect")
-def _elect(c: Compiler, inst: Instruction) -> Step:
+def _elect(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+    mods.take("sync")
     result, members = inst.operands
     target, flag = (result.first, result.second) if isinstance(result, Both) else (result, None)
     put, put_flag, mask = c.put(target, "b32"), c.put(flag, "pred"), c.get(members, "u32")

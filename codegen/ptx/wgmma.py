@@ -146,14 +146,12 @@ def _refuse(m: Machine, products: Products, marks: Array, registers: Array, lane
 
 
 @step("wgmma")
-def _wgmma(c: Compiler, inst: Instruction) -> Step:
-    mods = Mods(inst)
+def _wgmma(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     what = mods.take("mma_async", "fence", "commit_group", "wait_group")
     if not (mods.has("sync") and mods.has("aligned")):
         raise mods.unknown()
     if what == "mma_async":
         return warpgroup(c, access(c, inst, _product(c, inst, mods)))
-    mods.done()
     count = inst.operands[0].value if inst.operands else 0
 
     def act(m: Machine) -> None:
@@ -191,7 +189,7 @@ def _form(inst: Instruction, mods: Mods) -> _Form:
         raise mods.unknown()
     mods.take(shape[0])
     n, k, saturate = int(shape[1]), int(shape[2]), mods.has("satfinite")
-    kinds = mods.left
+    kinds = mods.rest()
     if len(kinds) != 3 or kinds[0] not in _LEGAL.get(kinds[1], ((), ()))[0] or kinds[2] not in _LEGAL[kinds[1]][1]:
         raise mods.unknown()
     kd, ka, kb = kinds

@@ -12,7 +12,7 @@ import numpy as np
 
 from codegen.ptx import convert, integers, reals  # noqa: F401 (they fill the table)
 from codegen.ptx.syntax import Instruction, PTXError
-from codegen.ptx.table import FORMS, Mods, bits_of, numpy_type
+from codegen.ptx.table import bits_of, form_of, numpy_type
 
 from .stages import Texts
 
@@ -205,9 +205,8 @@ def shown(made: Any) -> str:
 def forms(name: str) -> Texts:
     lines, unknown = [], 0
     for opcode in dict.fromkeys(opcodes(name)):
-        mods = Mods(Instruction(opcode, (), None, 1, f"{opcode} …;"))
         try:
-            made = FORMS[name](mods)
+            made = form_of(Instruction(opcode, (), None, 1, f"{opcode} …;"))
             with np.errstate(all="ignore"):
                 found = made.function(*arguments(made.inputs))
         except PTXError as error:
