@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .compiler import Compiler, step
-from .floats import BF16, F16
+from .floats import HALVES
 from .loads import access, find, take_hints, write
 from .multiprocessor import Machine, Step
 from .syntax import BYTES, Instruction
@@ -29,16 +29,7 @@ _OPERATIONS: dict[str, Any] = {
 
 
 def operation(op: str, kind: str) -> Any:
-    form = {"f16": F16, "bf16": BF16, "f16x2": F16, "bf16x2": BF16}.get(kind)
-    if form is None:
-        return _OPERATIONS[op]
-
-    def narrow(old: Array, new: Array) -> Array:
-        a, b = (np.ascontiguousarray(x).view(np.uint16) for x in (old, new))
-        made = _OPERATIONS[op](form.widen(a), form.widen(b))
-        return form.rounded(made, np.zeros_like(made)).view(old.dtype)
-
-    return narrow
+    return HALVES[kind].of_numbers(_OPERATIONS[op]) if kind in HALVES else _OPERATIONS[op]
 
 
 @step("atom", "red")

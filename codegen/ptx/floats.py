@@ -57,6 +57,15 @@ class Format:
             found = self._directed(found, s, e, mode)
         return np.where(np.isnan(s), self.unsigned.type(self.nan), found)
 
+    def of_numbers(self, function: Callable[..., Array]) -> Callable[..., Array]:
+        """``function`` of float64, on arrays of words that have one number each, or several."""
+
+        def run(*args: Array) -> Array:
+            made = function(*(self.widen(np.ascontiguousarray(a).view(self.unsigned)) for a in args))
+            return self.rounded(made, np.zeros_like(made)).view(args[0].dtype)
+
+        return run
+
     def _directed(self, found: Array, s: Array, e: Array, mode: str) -> Array:
         value = self.widen(found)
         with np.errstate(invalid="ignore"):
@@ -125,6 +134,7 @@ TF32 = Format(
     lambda b: (b & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64),
     lambda x: _cut(x, 13),
 )
+HALVES = {"f16": F16, "f16x2": F16, "bf16": BF16, "bf16x2": BF16}  # one, or two in a word
 FORMATS = {f.name: f for f in (F64, F32, F16, BF16, TF32)}
 
 

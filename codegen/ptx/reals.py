@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .floats import BF16, F16, F32, add, directed64, flush, fma64, fma_narrow, quotient, root
+from .floats import F32, HALVES, add, directed64, flush, fma64, fma_narrow, quotient, root
 from .table import Array, Elementwise, Mods, form, form_of_floats
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
-NARROW = {"f16": F16, "bf16": BF16, "f32": F32}
-_PAIRS = {"f16x2": F16, "bf16x2": BF16}
+_FLOATS = ("f32", "f64")
+_REALS = (*HALVES, *_FLOATS)
 
 
 def flushed(x: Array) -> Array:
@@ -31,7 +33,9 @@ def _saturated(x: Array) -> Array:
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
 
-def _float32(m: Mods, function: Callable[..., Array], count: int, ftz: bool, sat: bool) -> Elementwise:
+def _float32(m: Mods, function: Callable[..., Array], count: int, saturates: bool = False) -> Elementwise:
+    ftz, sat = m.has("ftz"), saturates and m.has("sat")
+
     def run(*args: Array) -> Array:
         made = canonical(function(*(map(flushed, args) if ftz else args)))
         made = flushed(made) if ftz else made
@@ -44,10 +48,11 @@ def _bits(m: Mods, kind: str, pair: Callable[..., tuple[Array, Array]], count: i
     """An operation on numbers of 16 bits, or on two of them at a time; ``pair`` takes and gives float64."""
     sat, relu, ftz = m.has("sat"), m.has("relu"), m.has("ftz")
     m.take("noftz", "rn")
-    form_ = _PAIRS.get(kind) or NARROW[kind]
+    form_ = HALVES[kind]
 
-    def one(*args: Array) -> Array:
-        values = [form_.widen(flush(a, form_) if ftz else a) for a in args]
+    def run(*args: Array) -> Array:
+        bits = [np.ascontiguousarray(a).view(np.uint16) for a in args]
+        values = [form_.widen(flush(a, form_) if ftz else a) for a in bits]
         made = form_.rounded(*pair(*values))
         if ftz:
             made = flush(made, form_)
@@ -56,124 +61,120 @@ def _bits(m: Mods, kind: str, pair: Callable[..., tuple[Array, Array]], count: i
             most = 1.0 if sat else np.inf
             low = np.where(np.isnan(x), np.nan if relu else 0.0, np.minimum(np.where(x > 0, x, 0.0), most))
             made = form_.rounded(low, np.zeros_like(low))
-        return made
+        return made.view(args[0].dtype)
 
-    if kind not in _PAIRS:
-        return Elementwise((kind,), (kind,) * count, one)
-
-    def two(*args: Array) -> Array:
-        split = [np.ascontiguousarray(a).view(np.uint16) for a in args]
-        return one(*split).view(np.uint32)
-
-    return Elementwise((kind,), (kind,) * count, two)
+    return Elementwise((kind,), (kind,) * count, run)
 
 
-_REALS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+@dataclass(frozen=True)
+class _Operation:
+    """``plain``: of float32, rounded to nearest; ``pair``: of float64 that are numbers of at most 24 bits; ``float64``: by the
+    rounding. ``is_sum``: whether what cancels is -0 where rounding is downward."""
+
+    count: int
+    plain: Callable[..., Array]
+    pair: Callable[..., tuple[Array, Array]]
+    float64: Callable[[str], Callable[..., Array] | None]
+    is_sum: bool = False
+
+    def float32(self, mode: str) -> Callable[..., Array]:
+        def run(*args: Array) -> Array:
+            s, e = self.pair(*(a.astype(np.float64) for a in args))
+            made = F32.rounded(s, e, mode).view(np.float32)
+            cancels = (s == 0) & (e == 0) & ~np.signbit(s) & (args[-1] != 0)
+            return np.where(cancels, np.float32(-0.0), made) if self.is_sum and mode == "rm" else made
+
+        return self.plain if mode == "rn" else run
+
+    def form(self, m: Mods) -> Elementwise:
+        """Of every format; to nearest, where no other rounding is given."""
+        kind = m.type(*_REALS)
+        if kind in HALVES:
+            return _bits(m, kind, self.pair, self.count)
+        return self.rounded(m, kind, m.take(*_ROUNDINGS) or "rn", saturates=True)
+
+    def rounded(self, m: Mods, kind: str, mode: str, saturates: bool = False) -> Elementwise:
+        if kind == "f32":
+            return _float32(m, self.float32(mode), self.count, saturates)
+        function = self.float64(mode)
+        if function is None:
+            raise m.unknown()
+        return Elementwise((kind,), (kind,) * self.count, function)
 
 
-def _exact64(operation: Callable[..., Fraction | None]) -> Callable[..., Callable[..., Array]]:
-    def by(mode: str, plain: Callable[..., Array]) -> Callable[..., Array]:
+def _directed(
+    plain: Callable[..., Array], exact: Callable[..., Fraction | None], is_sum: bool = False
+) -> Callable[[str], Any]:
+    """Functions of float64 by their rounding. ``exact``: of fractions; None where the result is not finite."""
+
+    def by(mode: str) -> Any:
         def run(*args: Array) -> Array:
             usual = plain(*args)
-            made = directed64(operation, mode, *args)
-            return np.where(np.isnan(made) | (usual == 0), usual, made)
+            made = directed64(exact, mode, *args)
+            cancels = (usual == 0) & (args[-1] != 0) & is_sum & (mode == "rm")
+            zero = np.where(cancels, -0.0, np.copysign(0.0, usual))
+            return np.where(np.isnan(made), usual, np.where(made == 0, zero, made))
 
-        return run
+        return {"rn": plain}.get(mode, run) if mode in _ROUNDINGS else None
 
     return by
 
 
-@form_of_floats("add", "sub")
-def total(m: Mods) -> Elementwise:
-    """add and sub."""
-    plus = m.inst.op == "add"
-    kind = m.type(*_REALS)
-    if kind not in ("f32", "f64"):
-        return _bits(m, kind, lambda a, b: add(a, b if plus else -b), 2)
-    mode = m.take(*_ROUNDINGS) or "rn"
-    plain = np.add if plus else np.subtract
-    if kind == "f64":
-        exact = _exact64(lambda a, b: a + (b if plus else -b))
-        return Elementwise((kind,), (kind, kind), plain if mode == "rn" else exact(mode, plain))
-    ftz, sat = m.has("ftz"), m.has("sat")
-    if mode == "rn":
-        return _float32(m, plain, 2, ftz, sat)
-    return _float32(m, _in_pairs(lambda a, b: add(a, b if plus else -b), mode), 2, ftz, sat)
+def _product(a: Array, b: Array) -> tuple[Array, Array]:
+    return a * b, np.zeros_like(a)
 
 
-def _in_pairs(pair: Callable[..., tuple[Array, Array]], mode: str) -> Callable[..., Array]:
-    def run(*args: Array) -> Array:
-        s, e = pair(*(a.astype(np.float64) for a in args))
-        made = F32.rounded(s, e, mode).view(np.float32)
-        zero = (s == 0) & (e == 0) & ~np.signbit(s) & (mode == "rm")
-        # a sum of opposite numbers is -0 where rounding is downward
-        return np.where(zero & (len(args) > 1) & _cancels(*args), np.float32(-0.0), made)
-
-    return run
+def _fused(a: Array, b: Array, c: Array) -> Array:
+    x, y, z = (v.astype(np.float64) for v in (a, b, c))
+    return F32.rounded(*fma_narrow(x, y, z)).view(np.float32)
 
 
-def _cancels(*args: Array) -> Array:
-    return args[-1] != 0
+_OPERATIONS = {
+    "add": _Operation(2, np.add, add, _directed(np.add, lambda a, b: a + b, True), is_sum=True),
+    "sub": _Operation(
+        2, np.subtract, lambda a, b: add(a, -b), _directed(np.subtract, lambda a, b: a - b, True), is_sum=True
+    ),
+    "mul": _Operation(2, np.multiply, _product, _directed(np.multiply, lambda a, b: a * b)),
+    "fma": _Operation(3, _fused, fma_narrow, lambda mode: partial(fma64, mode=mode), is_sum=True),
+    "div": _Operation(2, np.divide, quotient, _directed(np.divide, lambda a, b: a / b if b else None)),
+    "rcp": _Operation(
+        1,
+        np.reciprocal,
+        lambda a: quotient(np.ones_like(a), a),
+        _directed(np.reciprocal, lambda a: 1 / a if a else None),
+    ),
+    "sqrt": _Operation(1, np.sqrt, root, {"rn": np.sqrt}.get),
+}
 
 
-@form_of_floats("mul")
-def product(m: Mods) -> Elementwise:
-    kind = m.type(*_REALS)
-    if kind not in ("f32", "f64"):
-        return _bits(m, kind, lambda a, b: (a * b, np.zeros_like(a)), 2)
-    mode = m.take(*_ROUNDINGS) or "rn"
-    if kind == "f64":
-        exact = _exact64(lambda a, b: a * b)
-        return Elementwise((kind,), (kind, kind), np.multiply if mode == "rn" else exact(mode, np.multiply))
-    ftz, sat = m.has("ftz"), m.has("sat")
-    if mode == "rn":
-        return _float32(m, np.multiply, 2, ftz, sat)
-
-    def rounded(a: Array, b: Array) -> Array:
-        s = a.astype(np.float64) * b.astype(np.float64)
-        return F32.rounded(s, np.zeros_like(s), mode).view(np.float32)
-
-    return _float32(m, rounded, 2, ftz, sat)
+@form_of_floats("add", "sub", "mul")
+def _arithmetic(m: Mods) -> Elementwise:
+    return _OPERATIONS[m.inst.op].form(m)
 
 
 @form("fma")
 @form_of_floats("mad")
-def fused(m: Mods) -> Elementwise:
-    """fma, and mad of floats, which is the same."""
-    kind = m.type(*_REALS)
-    if kind not in ("f32", "f64"):
-        return _bits(m, kind, fma_narrow, 3)
-    mode = m.take(*_ROUNDINGS) or "rn"
-    if kind == "f64":
-        return Elementwise((kind,), (kind,) * 3, lambda a, b, c: fma64(a, b, c, mode))
-    ftz, sat = m.has("ftz"), m.has("sat")
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        x, y, z = (v.astype(np.float64) for v in (a, b, c))
-        s, e = fma_narrow(x, y, z)
-        made = F32.rounded(s, e, mode).view(np.float32)
-        cancelled = (s == 0) & (e == 0) & (z != 0) & (mode == "rm")
-        return np.where(cancelled, np.float32(-0.0), made)
-
-    return _float32(m, run, 3, ftz, sat)
+def _multiply_add(m: Mods) -> Elementwise:
+    return _OPERATIONS["fma"].form(m)
 
 
 @form_of_floats("div")
-def quotient_of(m: Mods) -> Elementwise:
-    kind = m.type("f32", "f64")
-    mode, ftz = m.take(*_ROUNDINGS, "approx", "full"), m.has("ftz")
-    if kind == "f64":
-        if mode not in _ROUNDINGS:
-            raise m.unknown()
-        exact = _exact64(lambda a, b: a / b if b else None)
-        return Elementwise((kind,), (kind, kind), np.divide if mode == "rn" else exact(mode, np.divide))
-    if mode in ("rn", "approx", "full", ""):
-        return _float32(m, np.divide, 2, ftz, False)
-    return _float32(m, _in_pairs(quotient, mode), 2, ftz, False)
+@form("rcp", "sqrt")
+def _divided(m: Mods) -> Elementwise:
+    kind, operation, is_quotient = m.type(*_FLOATS), _OPERATIONS[m.inst.op], m.inst.op == "div"
+    mode = m.take(*_ROUNDINGS, "approx", *(["full"] if is_quotient else []))
+    if not mode and not is_quotient:
+        raise m.unknown()
+    if kind == "f32":
+        return operation.rounded(m, kind, mode if mode in _ROUNDINGS else "rn")
+    m.has("ftz")
+    if mode == "approx" and not is_quotient:
+        return Elementwise((kind,), (kind,), lambda a: flush_top(operation.plain(flush_top(a))))
+    return operation.rounded(m, kind, mode)
 
 
 @form_of_floats("abs", "neg")
-def signs(m: Mods) -> Elementwise:
+def _signs(m: Mods) -> Elementwise:
     """abs and neg: of bits, so that nan keeps its own."""
     kind, ftz = m.type(*_REALS), m.has("ftz")
     negate = m.inst.op == "neg"
@@ -190,7 +191,7 @@ def signs(m: Mods) -> Elementwise:
 
 
 @form_of_floats("min", "max")
-def least(m: Mods) -> Elementwise:
+def _least(m: Mods) -> Elementwise:
     """min and max: the other one where one is nan, or nan with .NaN; -0 is below 0."""
     kind = m.type(*_REALS)
     keep, ftz = m.has("NaN"), m.has("ftz")
@@ -211,14 +212,7 @@ def least(m: Mods) -> Elementwise:
             return canonical(made) if kind == "f32" else made
 
         return Elementwise((kind,), (kind, kind), run)
-    form_ = _PAIRS.get(kind) or NARROW[kind]
-
-    def narrow(a: Array, b: Array) -> Array:
-        x, y = (np.ascontiguousarray(v).view(np.uint16) for v in (a, b))
-        made = choose(form_.widen(x), form_.widen(y))
-        return form_.rounded(made, np.zeros_like(made)).view(a.dtype)
-
-    return Elementwise((kind,), (kind, kind), narrow)
+    return Elementwise((kind,), (kind, kind), HALVES[kind].of_numbers(choose))
 
 
 @form("copysign")
@@ -258,27 +252,6 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@form("rcp", "sqrt")
-def _rcp(m: Mods) -> Elementwise:
-    kind = m.type("f32", "f64")
-    mode, ftz, is_root = m.take(*_ROUNDINGS, "approx"), m.has("ftz"), m.inst.op == "sqrt"
-    plain: Any = np.sqrt if is_root else np.reciprocal
-    if not mode:
-        raise m.unknown()
-    if kind == "f64":
-        if mode == "approx":
-            return Elementwise((kind,), (kind,), lambda a: flush_top(plain(flush_top(a))))
-        if mode == "rn":
-            return Elementwise((kind,), (kind,), plain)
-        if is_root:
-            raise m.unknown()
-        return Elementwise((kind,), (kind,), _exact64(lambda a: 1 / a if a else None)(mode, plain))
-    if mode in ("rn", "approx"):
-        return _float32(m, plain, 1, ftz, False)
-    pair = root if is_root else lambda a: quotient(np.ones_like(a), a)
-    return _float32(m, _in_pairs(pair, mode), 1, ftz, False)
-
-
 def flush_top(a: Array) -> Array:
     """The upper half of float64, as the approximations read them."""
     return (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
@@ -287,15 +260,15 @@ def flush_top(a: Array) -> Array:
 @form("rsqrt", "sin", "cos", "lg2", "ex2", "tanh")
 def _function(m: Mods) -> Elementwise:
     """Approximations: here the nearest number."""
-    kind, ftz = m.type("f16", "f16x2", "bf16", "bf16x2", "f32", "f64"), m.has("ftz")
+    kind, function = m.type(*_REALS), _FUNCTIONS[m.inst.op]
     if not m.has("approx"):
         raise m.unknown()
-    function = _FUNCTIONS[m.inst.op]
+    if kind == "f32":
+        return _float32(m, _through(function), 1)
+    ftz = m.has("ftz")
     if kind == "f64":
         if m.inst.op != "rsqrt":
             raise m.unknown()
         # with ftz the upper half alone, for a kernel to refine; without, the system's own refinement
         return Elementwise((kind,), (kind,), (lambda a: flush_top(function(flush_top(a)))) if ftz else function)
-    if kind == "f32":
-        return _float32(m, _through(function), 1, ftz, False)
     return _bits(m, kind, lambda a: (function(a), np.zeros_like(a)), 1)
