@@ -209,10 +209,8 @@ class Expressions(ABC):
             r = (-bound, bound)
         how = ("//" if quotient else "%") if floor else ("truncdiv" if quotient else "truncmod")
         if rb[0] <= 0 <= rb[1]:
-            from .memory import divide_checked
-
             site, values = self.site("division", None)
-            return f"{self.helper(divide_checked)}({a}, {b}, {how!r}, {site}, {values})", r
+            return f"{self.helper(lanes.divide_checked)}({a}, {b}, {how!r}, {site}, {values})", r
         if floor or (ra[0] >= 0 and rb[0] > 0):
             return f"({a} {'//' if quotient else '%'} {b})", r
         return f"{self.helper(E.trunc_div if quotient else lanes.truncmod)}({a}, {b})", r

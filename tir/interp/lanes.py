@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,11 +36,28 @@ def joined(parts: tuple[Any, ...], dtype: np.dtype) -> np.ndarray:
 def divide_lanes(a: np.ndarray, b: np.ndarray, how: str, site: Any, values: tuple[Any, ...]) -> np.ndarray:
     if np.any(b == 0):
         site.fail("division by zero in a lane of a vector", values)
-    if how == "//":
-        return a // b
-    if how == "%":
-        return a % b
-    return np.fmod(a, b) if how == "truncmod" else (a - np.fmod(a, b)) // b
+    return _DIVISIONS[how](a, b)
+
+
+def divide_checked(a: int, b: int, how: str, site: Any, values: tuple[Any, ...]) -> int:
+    if b == 0:
+        site.fail(f"division by zero: {a} {how} 0", values)
+    return _DIVISIONS[how](a, b)
+
+
+def truncdiv(a: Any, b: Any) -> Any:
+    """The quotient, of numbers or of lanes, rounded towards zero."""
+    return trunc_div(a, b) if isinstance(a, int) and isinstance(b, int) else (a - np.fmod(a, b)) // b
+
+
+def truncmod(a: Any, b: Any) -> Any:
+    """What :func:`truncdiv` leaves."""
+    return a - b * trunc_div(a, b) if isinstance(a, int) and isinstance(b, int) else np.fmod(a, b)
+
+
+_DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "//": operator.floordiv, "%": operator.mod, "truncdiv": truncdiv, "truncmod": truncmod,
+}  # fmt: skip
 
 
 def shift_amount(amount: int, bits: int, site: Any, values: tuple[Any, ...]) -> int:
@@ -58,7 +77,3 @@ def shaped(memory: np.ndarray, offset: int, shape: tuple[int, ...], strides: tup
     if not strides:
         return memory[offset : offset + int(np.prod(shape))].reshape(shape)
     return np.lib.stride_tricks.as_strided(memory[offset:], shape, [s * memory.itemsize for s in strides])
-
-
-def truncmod(a: int, b: int) -> int:
-    return a - b * trunc_div(a, b)

@@ -314,15 +314,3 @@ class Pieces:
 
     def write(self, *access: Any) -> bool:
         return all(piece.write(*access) for piece in self.pieces)
-
-
-def divide_checked(a: int, b: int, how: str, site: Site, values: tuple[Any, ...]) -> int:
-    if b == 0:
-        site.fail(f"division by zero: {a} {how} 0", values)
-    if how == "//":
-        return a // b
-    if how == "%":
-        return a % b
-    q = abs(a) // abs(b)
-    q = q if (a < 0) == (b < 0) else -q
-    return q if how == "truncdiv" else a - b * q

@@ -128,7 +128,7 @@ def convert(value: Any, source: DType, target: DType) -> Any:
     A float becomes the nearest integer that there is, of at least 32 bits, of which narrower types get the low bits; nan is 0.
     """
     if source.lanes > 1:
-        return _convert_lanes(value, source, target)
+        return convert_lanes(value, source, target)
     if target.is_bool:
         return bool(value != 0)
     if target.is_int:
@@ -152,14 +152,29 @@ def _float_to_int(value: float, target: DType) -> int:
     return int(wide.max_value) if value >= wide.max_value else int(value)
 
 
-def _convert_lanes(value: np.ndarray, source: DType, target: DType) -> np.ndarray:
+def convert_lanes(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
+    """As :func:`convert`, of an array; ``source`` and ``target`` are the types of its elements, or of vectors of them."""
     if target.is_bool:
-        return np.asarray(value != 0)
-    if target.is_int and source.is_float:
-        return np.array([convert(v, source.element, target.element) for v in value], storage_dtype(target))
+        return x != 0
     if is_small_float(target):
-        return round_small(value if source.is_float else value.astype(np.float64), target)
-    return wrap_lanes(np.asarray(value).astype(value_dtype(target)), target)
+        return round_small(x if source.is_float else x.astype(np.float64), target)
+    if target.is_int and source.is_float:
+        wide = target if target.bits >= 32 else DType("int32")
+        exact = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        low, high = float(wide.min_value), float(wide.max_value)
+        inside = np.clip(exact, low, np.nextafter(high, 0) if high > 2**53 else high)
+        whole = inside.astype(np.uint64 if wide.code == "uint" and wide.bits == 64 else np.int64)
+        whole = np.where(exact >= high, np.array(int(wide.max_value)).astype(whole.dtype), whole)
+        return wrap_lanes(whole.astype(storage_dtype(target)), target)
+    return typed_lanes(x, target)
+
+
+def typed_lanes(x: Any, dtype: DType) -> np.ndarray:
+    """The held form of lanes that NumPy computed, rounded or wrapped to ``dtype``."""
+    x = np.asarray(x)
+    if is_small_float(dtype):
+        return round_small(x, dtype)
+    return wrap_lanes(x.astype(value_dtype(dtype), copy=False), dtype)
 
 
 def constant(value: int | float, dtype: DType) -> Any:
@@ -199,10 +214,7 @@ def from_storage(raw: Any, dtype: DType) -> Any:
 def from_numpy(value: Any, dtype: DType) -> Any:
     """The held form of a NumPy result, rounded or wrapped to ``dtype``."""
     if dtype.lanes > 1:
-        value = np.asarray(value)
-        if is_small_float(dtype):
-            return round_small(value, dtype)
-        return wrap_lanes(value.astype(value_dtype(dtype)), dtype)
+        return typed_lanes(value, dtype)
     if dtype.is_float:
         return round_small(value, dtype) if is_small_float(dtype) else value_dtype(dtype).type(value)
     return bool(value) if dtype.is_bool else wrap(int(value), dtype) if dtype.is_int else value

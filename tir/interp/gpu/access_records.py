@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
@@ -57,7 +58,6 @@ class Races:
         same bytes by the same statement do not race; ``redundant`` counts these.
         """
         self.redundant = 0
-        found = None
         old = self.writer[at]
         bad = self._unordered(old, who)
         if atomic or self.atomic is not None:
@@ -67,12 +67,8 @@ class Races:
             self.atomic[at] = atomic
         bad = self._drop_ordered_by_warp(bad, old, at, who)
         if same is not None and bad.any():
-            harmless = bad & same[0] & (self.writer_site[at] == site.number)
-            self.redundant += int(harmless.sum())
-            bad &= ~harmless
-        if bad.any():
-            k = int(np.argmax(bad))
-            found = (k, old[k], self.writer_site[at[k]], "atomic" if atomic else "write", int(bad.sum()))
+            bad = self._drop_redundant(bad, same[0] & (self.writer_site[at] == site.number))
+        found = _first(bad, old, self.writer_site[at], "atomic" if atomic else "write")
         if self.any_reader and found is None:
             found = self._conflicting_reader(at, who)
         self.writer[at] = who.stamp
@@ -80,15 +76,17 @@ class Races:
         if self.warp_epoch is not None:
             self.warp_epoch[at] = who.warp_epoch
         if not atomic and found is None:
-            bad = self.writer[at] != who.stamp
+            old = self.writer[at]
+            bad = old != who.stamp
             if same is not None and bad.any():
-                harmless = bad & same[1]
-                self.redundant += int(harmless.sum())
-                bad &= ~harmless
-            if bad.any():
-                k = int(np.argmax(bad))
-                found = (k, self.writer[at[k]], site.number, "write", int(bad.sum()))
+                bad = self._drop_redundant(bad, same[1])
+            found = _first(bad, old, self.writer_site[at], "write")
         return found
+
+    def _drop_redundant(self, bad: np.ndarray, same: np.ndarray) -> np.ndarray:
+        """Remove conflicts of threads that write the same bytes by the same statement, and count them."""
+        self.redundant += int((bad & same).sum())
+        return bad & ~same
 
     def read(self, at: np.ndarray, who: Who, site: Site) -> Any:
         """Record a read; returns the first conflict as :meth:`write` does."""
@@ -99,24 +97,21 @@ class Races:
 
     def conflicting_writer(self, at: np.ndarray, who: Who) -> Any:
         """A writer that a read is not ordered with, as :meth:`write` returns it."""
-        old = self.writer[at]
-        bad = self._unordered(old, who)
-        bad = self._drop_ordered_by_warp(bad, old, at, who)
-        if not bad.any():
-            return None
-        k = int(np.argmax(bad))
-        return k, old[k], self.writer_site[at[k]], "write", int(bad.sum())
+        return self._conflict(self.writer, self.writer_site, "write", at, who)
 
     def _conflicting_reader(self, at: np.ndarray, who: Who) -> Any:
         """A reader that a write is not ordered with, as :meth:`write` returns it."""
-        for readers, sites in zip(self.readers, self.reader_site):
-            old = readers[at]
-            bad = self._unordered(old, who)
-            bad = self._drop_ordered_by_warp(bad, old, at, who)
-            if bad.any():
-                k = int(np.argmax(bad))
-                return k, old[k], sites[at[k]], "read", int(bad.sum())
-        return None
+        kept = (self._conflict(*record, "read", at, who) for record in self._readers())
+        return next((found for found in kept if found is not None), None)
+
+    def _readers(self) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        """The stamps of readers of every granule, and the numbers of the sites."""
+        return zip(self.readers, self.reader_site)
+
+    def _conflict(self, stamps: np.ndarray, sites: np.ndarray, kind: str, at: np.ndarray, who: Who) -> Any:
+        """The first of recorded accesses that one is not ordered with, as :meth:`write` returns it."""
+        old = stamps[at]
+        return _first(self._drop_ordered_by_warp(self._unordered(old, who), old, at, who), old, sites[at], kind)
 
     def _record_readers(self, at: np.ndarray, who: Who, site: Site) -> None:
         first = self.readers[0]
@@ -177,7 +172,24 @@ class Who:
         self.clocks = lanes.clocks
 
 
-def report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -> None:
+def _first(bad: np.ndarray, stamps: np.ndarray, sites: np.ndarray, kind: str) -> Any:
+    """The first ``bad`` access: its position, stamp, site's number and kind, and how many there are; None without one."""
+    if not bad.any():
+        return None
+    k = int(np.argmax(bad))
+    return k, stamps[k], sites[k], kind, int(bad.sum())
+
+
+def report(lanes: Lanes, view: Any, granules: np.ndarray, found: Any, stamp: Any, site: Site, what: str) -> None:
+    """Report the conflict that the records of races returned for granules of a view, if there is one; ``stamp``, or that of
+    each granule, made the access."""
+    if found is not None:
+        k = found[0]
+        mine = stamp[k] if np.ndim(stamp) else stamp
+        _report_race(lanes, (*found, mine), site, what, view.element_at(granules[k]))
+
+
+def _report_race(lanes: Lanes, found: Any, site: Site, what: str, element: str) -> None:
     """Report a race with both accesses; a copy whose bytes have not been waited for is a finding of its own kind."""
     _, stamp, number, kind, count, mine = found
     launch = lanes.launch

@@ -8,6 +8,7 @@ the copies' numbers. An access of another slot is ordered before one of a thread
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -142,16 +143,8 @@ class OrderedRaces(Races):
         a, b = old % self.slots, new % self.slots
         return (a == b) & (a >= low) & (a < high) & (old // span == new // span)
 
-    def _conflicting_reader(self, at: np.ndarray, who: Who) -> Any:
-        if not self.shared:
-            return super()._conflicting_reader(at, who)
-        for stamps, sites in self.columns.values():
-            old = stamps[at]
-            bad = self._unordered(old, who)
-            if bad.any():
-                k = int(np.argmax(bad))
-                return k, old[k], sites[at[k]], "read", int(bad.sum())
-        return None
+    def _readers(self) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        return self.columns.values() if self.shared else super()._readers()
 
     def _record_readers(self, at: np.ndarray, who: Who, site: Site) -> None:
         if not self.shared:

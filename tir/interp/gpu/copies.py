@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .access_records import Who, report_race
+from .access_records import Who, report
 from .lanes import Lanes
 from .memory import View
 from .report import Site
@@ -140,6 +140,4 @@ def _land(lanes: Lanes, copy: Copy) -> None:
         who = Who(lanes, copy.threads, len(granules) // len(copy.threads))
         told = np.ones(len(granules), bool)  # copies by one statement were compared when they began
         found = memory.races.write(granules, who, copy.site, same=(told, told))
-        if found is not None:
-            element = view.element(granules[found[0]] // view.per_granule)
-            report_race(lanes, (*found, who.stamp[found[0]]), copy.site, "write", element)
+        report(lanes, view, granules, found, who.stamp, copy.site, "write")

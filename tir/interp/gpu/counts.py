@@ -62,17 +62,15 @@ def sectors(addresses: np.ndarray, width: int) -> tuple[int, int]:
     (4, 128)
     """
     ordered = np.sort(addresses, axis=1)
-    first = ordered >= 0
-    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    useful = int(np.count_nonzero(first)) * width
-    return _distinct(ordered // SECTOR), useful
+    moved, wanted = (int(np.count_nonzero(_distinct(numbers))) for numbers in (ordered // SECTOR, ordered))
+    return moved, wanted * width
 
 
-def _distinct(ordered: np.ndarray) -> int:
-    """The number of distinct non-negative numbers in each sorted row, summed over rows."""
+def _distinct(ordered: np.ndarray) -> np.ndarray:
+    """Where the distinct non-negative numbers of each sorted row first stand."""
     first = ordered >= 0
     first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-    return int(np.count_nonzero(first))
+    return first
 
 
 def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
@@ -95,8 +93,7 @@ def bank_passes(addresses: np.ndarray, width: int) -> tuple[int, int]:
         wide[wanted < 0] = -1
         wanted = wide.reshape(len(rows), -1)
     ordered = np.sort(wanted, axis=1)
-    first = ordered >= 0
-    first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    first = _distinct(ordered)
     row, _ = np.nonzero(first)
     load = np.bincount(row * BANKS + ordered[first] % BANKS, minlength=len(rows) * BANKS)
     worst = load.reshape(len(rows), BANKS).max(axis=1)

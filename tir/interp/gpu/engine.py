@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .access_records import Who, report_race
+from .access_records import Who, report
 from .barriers import Barrier, fence_initialised, named, ready
 from .clocks import under_way
 from .lanes import Lanes, Launch
@@ -78,12 +78,6 @@ class Start:
         report(self.lanes, view, granules, found, self.stamp, site, "write" if write else "read")
 
 
-def report(lanes: Lanes, view: View, granules: np.ndarray, found: Any, stamp: Any, site: Site, what: str) -> None:
-    """Report a conflict that the records of races returned."""
-    if found is not None:
-        report_race(lanes, (*found, stamp), site, what, view.element(granules[found[0]] // view.per_granule))
-
-
 def count_run(launch: Launch, view: View, at: np.ndarray, site: Site) -> None:
     """Count a request of the copy engine for elements of global memory."""
     if not len(at):
@@ -146,16 +140,7 @@ def read_shared(lanes: Lanes, view: View, at: np.ndarray, thread: int, site: Sit
     """A thread (or its warp) begins to read elements ``at`` of shared memory by another way than loads: the elements are
     written, by copies that were waited for, or by stores with a proxy fence behind them."""
     memory, granules = view.memory, view.granules(at)
-    if memory.written is not None and not memory.written[granules].all():
-        k = int(np.argmin(memory.written[granules]))
-        lanes.fail(
-            "uninitialised",
-            f"{what} reads {view.element(granules[k] // view.per_granule)}, which nothing has written: "
-            f"{memory.scope} memory starts undefined",
-            site,
-            thread,
-        )
-        memory.written[granules] = True
+    view.require_written(granules, f"{what} reads", site, np.array([thread]))
     races: Any = memory.races
     if races is None:
         return
@@ -195,7 +180,7 @@ def _check_fences(lanes: Lanes, view: View, granules: np.ndarray, thread: int, s
         launch, k = lanes.launch, unseen[0]
         launch.findings.add(
             "async",
-            f"{what} reads {view.element(granules[k] // view.per_granule)}, which a thread stored, and no "
+            f"{what} reads {view.element_at(granules[k])}, which a thread stored, and no "
             "ptx_fence_proxy_async lies between",
             (
                 launch.access(site, lanes.stamp[thread], "reads"),

@@ -254,50 +254,30 @@ def _extents(view: View, m: int, n: int, k: int) -> tuple[int, int]:
     return {"matrix_a": (m, k), "matrix_b": (k, n)}.get(role, (m, n))
 
 
-def wmma_load(
-    lanes: Lanes,
-    act: Any,
-    site: Site,
-    fragment: Pointer,
-    m: int,
-    n: int,
-    k: int,
-    index: Any,
-    memory: Pointer,
-    stride: Any,
-    layout: str,
-) -> None:
+def wmma_load(lanes: Lanes, act: Any, site: Site, *moved: Any) -> None:
     """Load each warp's fragment from memory."""
     if not lanes.whole_warps(act, site, "a wmma load"):
         return
-    rows, columns = _extents(fragment[0], m, n, k)
-    at = _tile(lanes, act, site, memory, stride, rows, columns, layout == "row_major", False)
-    target = _fragments(lanes, act, fragment, index, rows * columns, site)
-    fragment[0].flat[target] = memory[0].flat[at].reshape(len(target), -1)
-    fragment[0].memory.written[fragment[0].granules(target)] = True
+    view, target, memory, at = _moved(lanes, act, site, False, *moved)
+    view.flat[target] = memory.flat[at].reshape(len(target), -1)
+    view.memory.written[view.granules(target)] = True  # type: ignore[index]
 
 
-def wmma_store(
-    lanes: Lanes,
-    act: Any,
-    site: Site,
-    fragment: Pointer,
-    m: int,
-    n: int,
-    k: int,
-    index: Any,
-    memory: Pointer,
-    stride: Any,
-    layout: str,
-) -> None:
+def wmma_store(lanes: Lanes, act: Any, site: Site, *moved: Any) -> None:
     """Store each warp's fragment to memory."""
     if not lanes.whole_warps(act, site, "a wmma store"):
         return
+    view, source, memory, at = _moved(lanes, act, site, True, *moved)
+    _filled(lanes, act, view, source, site)
+    memory.flat[at] = view.flat[source].reshape(at.shape)
+
+
+def _moved(lanes: Lanes, act: Any, site: Site, write: bool, fragment: Pointer, m: int, n: int, k: int, index: Any,
+           memory: Pointer, stride: Any, layout: str) -> tuple[View, np.ndarray, View, np.ndarray]:  # fmt: skip
+    """The view of each warp's fragment and its positions there, and those of its matrix in memory."""
     rows, columns = _extents(fragment[0], m, n, k)
-    at = _tile(lanes, act, site, memory, stride, rows, columns, layout == "row_major", True)
-    source = _fragments(lanes, act, fragment, index, rows * columns, site)
-    _filled(lanes, act, fragment[0], source, site)
-    memory[0].flat[at] = fragment[0].flat[source].reshape(at.shape)
+    at = _tile(lanes, act, site, memory, stride, rows, columns, layout == "row_major", write)
+    return fragment[0], _fragments(lanes, act, fragment, index, rows * columns, site), memory[0], at
 
 
 def wmma_fill(

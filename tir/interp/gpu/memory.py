@@ -12,7 +12,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ..numbers import decode_table, encode, is_small_float, storage_dtype, wrap_lanes
 from . import counts
-from .access_records import Races, Who, report_race
+from .access_records import Races, Who, report
 from .clocks import races
 from .lanes import Lanes
 from .report import Site, Traffic
@@ -141,6 +141,10 @@ class View:
             first += int(self.base[thread]) if place is None else place * (self.memory.size // self.item)
         return index + first
 
+    def element_at(self, granule: Any) -> str:
+        """The element that has a granule of the memory, as text."""
+        return self.element(granule // self.per_granule)
+
     def element(self, position: Any) -> str:
         """The element at a position of the memory, as text."""
         copy = self.memory.size // self.item
@@ -256,13 +260,8 @@ class View:
         if memory.written is not None:
             if write and not atomic:
                 memory.written[granules] = True
-            elif not memory.written[granules].all():
-                missing = ~memory.written[granules]
-                k = int(np.argmax(missing))
-                what = f"read of {self.element(granules[k] // self.per_granule)}, which nothing has written"
-                threads = here[np.unique(np.flatnonzero(missing) // each)]
-                lanes.fail("uninitialised", f"{what}: {memory.scope} memory starts undefined", site, threads)
-                memory.written[granules] = True
+            else:
+                self.require_written(granules, "read of", site, here)
         if memory.races is not None:
             if whole and lanes.clocks is not None:
                 lanes.clocks.level(lanes, here)
@@ -271,11 +270,20 @@ class View:
             found = record.write(granules, who, site, atomic, same) if write else record.read(granules, who, site)
             if write and record.redundant:
                 lanes.launch.traffic[site.number].redundant += record.redundant // self.per_granule
-            if found is not None:
-                k = found[0]
-                element = self.element(granules[k] // self.per_granule)
-                what = "atomic" if atomic else "write" if write else "read"
-                report_race(lanes, (*found, who.stamp[k]), site, what, element)
+            what = "atomic" if atomic else "write" if write else "read"
+            report(lanes, self, granules, found, who.stamp, site, what)
+
+    def require_written(self, granules: np.ndarray, what: str, site: Site, threads: np.ndarray) -> None:
+        """Report what the threads read, each as many granules, and nothing has written; only once."""
+        written = self.memory.written
+        if written is None or written[granules].all():
+            return
+        missing = np.flatnonzero(~written[granules])
+        element, scope = self.element_at(granules[missing[0]]), self.memory.scope
+        text = f"{what} {element}, which nothing has written: {scope} memory starts undefined"
+        bad = threads[np.unique(missing // (len(granules) // len(threads)))]
+        self.lanes.fail("uninitialised", text, site, bad)
+        written[granules] = True
 
     def _not_landed(
         self, granules: np.ndarray, waiting: np.ndarray, here: np.ndarray, each: int, site: Site, write: bool
@@ -288,8 +296,7 @@ class View:
         what, note = ("write to", "writes") if write else ("read of", "reads")
         launch.findings.add(
             "async",
-            f"{what} {self.element(granules[k] // self.per_granule)} before the asynchronous copy to it has been "
-            "waited for",
+            f"{what} {self.element_at(granules[k])} before the asynchronous copy to it has been waited for",
             (launch.access(site, lanes.stamp[here[k // each]], note), started),
             int((waiting > 0).sum()),
         )

@@ -6,6 +6,7 @@ Loads and everything that can fail become statements of their own, under the mas
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from ...errors import RunError
 from ...op import OPS, string_arg
 from .. import numbers
 from ..expressions import identifier
+from ..lanes import truncdiv, truncmod
 from ..nesting import is_deep
 from ..numbers import is_small_float, storage_dtype, value_dtype
 from .lanes import Lanes
@@ -25,6 +27,7 @@ from .report import Site
 
 Value = tuple[str, bool]  # source, and whether it differs between threads
 
+_DIVISIONS = {E.FloorDiv: operator.floordiv, E.FloorMod: operator.mod, E.Div: truncdiv, E.Mod: truncmod}
 _RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
 _COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>"}
@@ -159,7 +162,7 @@ class Values(ABC):
             return f"({a} {'//' if kind is E.FloorDiv else '%'} {number})"
         if number == 0:
             b = self.keep(f"{self.helper(_divisor)}(c, {b}, {self.mask}, {self.site('division')})")
-        how = {E.FloorDiv: _floordiv, E.FloorMod: _floormod, E.Div: _truncdiv, E.Mod: _truncmod}[kind]
+        how = _DIVISIONS[kind]
         return self.fitted(f"{self.helper(how)}({a}, {b})", e.dtype, varies or e.dtype.lanes > 1)
 
     def _comparison(self, e: Any) -> Value:
@@ -269,7 +272,7 @@ class Values(ABC):
         if not varies:
             return f"{self.helper(numbers.convert)}({text}, {self.const(source)}, {self.const(target)})", False
         kinds = f"{self.const(source.element)}, {self.const(target.element)}"
-        return f"{self.helper(convert)}({text}, {kinds})", True
+        return f"{self.helper(numbers.convert_lanes)}({text}, {kinds})", True
 
     def _ramp(self, e: E.Ramp) -> Value:
         if e.lanes == 1:  # its type is that of its first number
@@ -338,7 +341,7 @@ class Values(ABC):
             args.append(f"{self.const(storage_dtype(a.dtype).type)}({text})" if scalar else text)
         called = f"{self.const(op.numpy, 'op')}({', '.join(args)})"
         if varies:
-            return f"{self.helper(_typed)}({called}, {self.const(e.dtype.element)})", True
+            return f"{self.helper(numbers.typed_lanes)}({called}, {self.const(e.dtype.element)})", True
         return f"{self.helper(numbers.from_numpy)}({called}, {self.const(e.dtype)})", False
 
     def _bitwise(self, e: E.Call) -> Value:
@@ -404,30 +407,6 @@ class Values(ABC):
         )
 
 
-def convert(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
-    """Convert an array from its held form as ``source`` to that as ``target``."""
-    if target.is_bool:
-        return x != 0
-    if is_small_float(target):
-        return numbers.round_small(x if source.is_float else x.astype(np.float64), target)
-    if target.is_int and source.is_float:
-        wide = target if target.bits >= 32 else DType("int32")
-        exact = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        low, high = float(wide.min_value), float(wide.max_value)
-        inside = np.clip(exact, low, np.nextafter(high, 0) if high > 2**53 else high)
-        whole = inside.astype(np.uint64 if wide.code == "uint" and wide.bits == 64 else np.int64)
-        whole = np.where(exact >= high, np.array(int(wide.max_value)).astype(whole.dtype), whole)
-        return numbers.wrap_lanes(whole.astype(storage_dtype(target)), target)
-    return numbers.wrap_lanes(x.astype(value_dtype(target)), target)
-
-
-def _typed(x: Any, dtype: DType) -> np.ndarray:
-    x = np.asarray(x)
-    if is_small_float(dtype):
-        return numbers.round_small(x, dtype)
-    return numbers.wrap_lanes(x.astype(value_dtype(dtype), copy=False), dtype)
-
-
 def _reinterpret(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
     raw = numbers.encode(x, source.element) if is_small_float(source) else x
     raw = np.ascontiguousarray(raw, storage_dtype(source))
@@ -449,27 +428,6 @@ def _divisor(lanes: Lanes, b: Any, act: Any, site: Site) -> Any:
     if len(bad):
         lanes.fail("division", "an integer is divided by zero", site, bad)
     return np.where(zero, np.ones_like(b), b) if zero.ndim else 1
-
-
-def _floordiv(a: Any, b: Any) -> Any:
-    return a // b
-
-
-def _floormod(a: Any, b: Any) -> Any:
-    return a % b
-
-
-def _truncdiv(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return E.trunc_div(a, b)
-    q = a // b
-    return q + ((q < 0) & (q * b != a)).astype(np.asarray(q).dtype)
-
-
-def _truncmod(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b * E.trunc_div(a, b)
-    return np.fmod(a, b)
 
 
 _PLAIN = {
