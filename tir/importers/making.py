@@ -20,6 +20,7 @@ from ..ops.promotion import wide
 MOST = 1 << 25  # elements of a constant that a row makes
 MOST_STEPS = 1024  # of one loop
 KNOWN = 4096  # elements of a tensor that is computed at import, if what it is computed from is known
+LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}  # of images, by their axes
 NO_ROW = "there is no row for this operator"
 
 Fault = tuple[str, str, int, str, str]  # operator, version, count, first node, why it cannot be imported
@@ -288,6 +289,30 @@ class Making:
             product = self.op(operator, *operands, **more)
             return product if then is None else then(product)
         return self.of_type(then(self.op(operator, *operands, out_dtype=sums, **more)), made)
+
+    def times(self, x: Value, factor: float) -> Value:
+        """A tensor times a number, which is one of its type."""
+        return x if factor == 1 else self.op("multiply", x, float(factor) if x.dtype.is_float else int(factor))
+
+    def shaped(self, x: Value, sizes: Sequence[Extent]) -> Value:
+        """The same elements in another shape, of which a size may be -1."""
+        wanted = list(sizes)
+        if -1 in wanted:
+            rest = math.prod(n for n in wanted if n != -1)
+            if wanted.count(-1) > 1 or not rest or x.elements % rest:
+                raise Unsupported(f"{list(x.shape)} does not become {wanted}")
+            wanted[wanted.index(-1)] = x.elements // rest
+        return x if x.shape == tuple(wanted) else self.op("reshape", x, tuple(wanted))
+
+    def along(self, x: Value, axis: int, rank: int) -> Value:
+        """The elements of a tensor along an axis of ``rank``, of which the others have one element."""
+        return self.shaped(x, (*[1] * axis, x.elements, *[1] * (rank - axis - 1)))
+
+    def grid_sampled(self, x: Value, grid: Value, mode: str, padding: str, aligned: Any) -> Value:
+        """Images at the places of a grid, whose last axis is that of the coordinates."""
+        rank = len(grid.shape)
+        turned = self.op("transpose", grid, (0, rank - 1, *range(1, rank - 1)))
+        return self.op("image.grid_sample", x, turned, mode, LAYOUTS[rank - 2], padding, bool(aligned))
 
     def of_type(self, x: Value, dtype: Any) -> Value:
         """The same elements in a type."""

@@ -55,20 +55,14 @@ def _gemm(c: Call) -> Any:
     alpha, beta, bias = c.attribute("alpha", 1.0), c.attribute("beta", 1.0), c.get(2)
 
     def completed(made: Value) -> Value:
-        made = _times(c, made, alpha)
-        return made if bias is None else c.op("add", made, _times(c, c.of_type(bias, made.dtype), beta))
+        made = c.times(made, alpha)
+        return made if bias is None else c.op("add", made, c.times(c.of_type(bias, made.dtype), beta))
 
     return c.summed(None if alpha == 1 and bias is None else completed, "matmul", a, b)
 
 
 def turned(c: Call, value: Value, is_turned: int) -> Value:
     return c.op("transpose", value, (1, 0)) if is_turned else value
-
-
-def _times(c: Call, value: Value, factor: float) -> Value:
-    if factor == 1:
-        return value
-    return c.op("multiply", value, float(factor) if value.dtype.is_float else int(factor))
 
 
 @row("MatMulInteger", 10)
@@ -108,16 +102,8 @@ def _quantized_conv(c: Call) -> Any:
     is_integer = c.operator == "ConvInteger"
     rank = spatial(c)
     data, kernel, zeros = (c[0], c[1], (c.get(2), c.get(3))) if is_integer else (c[0], c[3], (c[2], c[5]))
-    wide = [_less_channel_zero(c, value, zero) for value, zero in zip((data, kernel), zeros)]
-    made = c.summed(
-        c.added(c.get(8), rank),
-        f"nn.conv{rank}d",
-        *wide,
-        strides=per_axis(c, "strides", rank),
-        padding=padding(c, rank),
-        dilation=per_axis(c, "dilations", rank),
-        groups=c.attribute("group", 1),
-    )
+    data, kernel = (_less_channel_zero(c, value, zero) for value, zero in zip((data, kernel), zeros))
+    made = _convolved(c, data, kernel, c.get(8), rank)
     if is_integer:
         return made
     made = c.op("astype", made, c[1].dtype)
@@ -166,12 +152,15 @@ def per_axis(c: Call, name: str, rank: int) -> list[int]:
 
 @row("Conv")
 def _conv(c: Call) -> Any:
-    rank = spatial(c)
+    return _convolved(c, c[0], c[1], c.get(2), spatial(c))
+
+
+def _convolved(c: Call, x: Value, kernel: Value, bias: Value | None, rank: int) -> Value:
     return c.summed(
-        c.added(c.get(2), rank),
+        c.added(bias, rank),
         f"nn.conv{rank}d",
-        c[0],
-        c[1],
+        x,
+        kernel,
         strides=per_axis(c, "strides", rank),
         padding=padding(c, rank),
         dilation=per_axis(c, "dilations", rank),
@@ -242,12 +231,9 @@ def _deformable_conv(c: Call) -> Any:
 def _grid_sample(c: Call) -> Any:
     if len(c[0].shape) not in (4, 5):
         raise Unsupported(f"a tensor of {len(c[0].shape)} dimensions")
-    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(c.attribute("mode", "linear"), c.attribute("mode", "linear"))
-    order = (0, len(c[1].shape) - 1, *range(1, len(c[1].shape) - 1))
-    grid = c.op("transpose", c[1], order)
-    layout = "NCHW" if len(c[0].shape) == 4 else "NCDHW"
-    aligned = bool(c.attribute("align_corners", 0))
-    return c.op("image.grid_sample", c[0], grid, mode, layout, c.attribute("padding_mode", "zeros"), aligned)
+    given = c.attribute("mode", "linear")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(given) or given
+    return c.grid_sampled(c[0], c[1], mode, c.attribute("padding_mode", "zeros"), c.attribute("align_corners", 0))
 
 
 # ---------------------------------------------------------------- normalizations

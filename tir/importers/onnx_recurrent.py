@@ -75,7 +75,7 @@ class _Direction:
 
     def weights(self, index: int) -> Value:
         """What belongs to this direction of an input whose first axis are the directions."""
-        return _row_of(self.c, self.c[index], self.at)
+        return self.c.one_of(self.c[index], 0, self.at)
 
     def parts(self, index: int, count: int) -> list[Value] | None:
         """Equal parts of a vector of this direction; None if it is left out."""
@@ -96,7 +96,7 @@ class _Direction:
             return None
         if self.c.attribute("layout", 0):
             value = self.c.op("transpose", value, (1, 0, 2))
-        return _row_of(self.c, value, self.at)
+        return self.c.one_of(value, 0, self.at)
 
     def activations(self, *usual: str) -> list[str]:
         """The functions of this direction."""
@@ -108,11 +108,6 @@ class _Direction:
         if unknown or len(named) != len(usual):
             raise Unsupported(f"its activations are {', '.join(named)}; known are {', '.join(_ACTIVATIONS)}")
         return [_ACTIVATIONS[name.lower()] for name in named]
-
-
-def _row_of(c: Call, value: Value, at: int) -> Value:
-    one = value if value.shape[0] == 1 else c.op("strided_slice", value, [at], [at + 1], axes=[0])
-    return c.op("reshape", one, value.shape[1:])
 
 
 def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) -> list[Value]:
@@ -137,15 +132,11 @@ def _over_directions(c: Call, direction: Callable[[_Direction], list[Value]]) ->
             last.append([ends.last(s) for s in states])
         hidden = _turned(c, states[0], ends) if is_reverse else states[0]
         every.append(c.op("expand_dims", hidden, 1))
-    results = [_joined(c, every, 1), *(_joined(c, each, 0) for each in zip(*last))]
+    results = [c.joined(every, 1), *(c.joined(each, 0) for each in zip(*last))]
     if batch_first:
         orders = [(2, 0, 1, 3), *[(1, 0, 2)] * (len(results) - 1)]
         results = [c.op("transpose", value, order) for value, order in zip(results, orders)]
     return results
-
-
-def _joined(c: Call, values: Sequence[Value], axis: int) -> Value:
-    return values[0] if len(values) == 1 else c.op("concatenate", list(values), axis)
 
 
 def _turned(c: Call, x: Value, ends: _Ends | None) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
-from .making import Unsupported, axis_of
+from .making import LAYOUTS, Unsupported, axis_of
 from .onnx_table import Call, row
 from .resize_tables import resized, weights_of
 
@@ -136,8 +136,7 @@ def _by_operator(c: Call, sizes: Sequence[Extent], mode: str, how: str) -> Any:
     rest = {} if mode != "cubic" else {"bicubic_alpha": float(c.attribute("cubic_coeff_a", -0.75)),
                                       "bicubic_exclude": c.attribute("exclude_outside", 0)}  # fmt: skip
     method, rank = {"nearest": "nearest_neighbor"}.get(mode, mode), len(sizes)
-    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    return c.op(f"image.resize{rank}d", c[0], None, sizes, layout, method, how, rounding, **rest)
+    return c.op(f"image.resize{rank}d", c[0], None, sizes, LAYOUTS[rank], method, how, rounding, **rest)
 
 
 def _along(c: Call, x: Value, number: int, mode: str, how: str, axis: _Axis) -> Value:

@@ -39,14 +39,9 @@ def _reshape(c: Call) -> Any:
         if any(n == 0 and axis >= len(x.shape) for axis, n in enumerate(wanted)):
             raise Unsupported(f"shape {wanted} keeps a size that {list(x.shape)} has not")
         wanted = [x.shape[axis] if n == 0 else n for axis, n in enumerate(wanted)]
-    known = math.prod(n for n in wanted if n != -1)
-    if -1 in wanted:
-        if wanted.count(-1) > 1 or not known or x.elements % known:
-            raise Unsupported(f"{list(x.shape)} does not become {wanted}")
-        wanted[wanted.index(-1)] = x.elements // known
-    elif known != x.elements:
-        raise Unsupported(f"{list(x.shape)} has {x.elements} elements, and {wanted} has {known}")
-    return c.op("reshape", x, tuple(wanted))
+    if -1 not in wanted and math.prod(wanted) != x.elements:
+        raise Unsupported(f"{list(x.shape)} has {x.elements} elements, and {wanted} has {math.prod(wanted)}")
+    return c.shaped(x, wanted)
 
 
 @row("Flatten")
@@ -105,10 +100,7 @@ def _split(c: Call) -> Any:
     if is_fixed(c[0].shape[axis], *sizes) and (min(sizes) < 0 or sum(sizes) != c[0].shape[axis]):
         raise Unsupported(f"an axis of {c[0].shape[axis]} elements is no {' + '.join(map(str, sizes))}")
     begins = np.cumsum([0, *sizes]).tolist()
-    return tuple(
-        c.op("strided_slice", c[0], [b], [e], [1], axes=[axis]) if e - b != c[0].shape[axis] else c[0]
-        for b, e in zip(begins, begins[1:])
-    )
+    return tuple(c.sliced(c[0], [(axis, slice(b, e))]) for b, e in zip(begins, begins[1:]))
 
 
 @row("Slice")
@@ -219,10 +211,8 @@ def _one_hot(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", -1), len(c[0].shape) + 1)
     indices = c.op("astype", c[0], "int64") if c[0].dtype.is_float else c[0]
     indices = c.from_front(indices, size)
-    shape = [1] * (len(c[0].shape) + 1)
-    shape[axis] = size
-    places = c.array(np.arange(*c.room(size)).reshape(shape).astype(str(indices.dtype)))
-    here = c.op("equal", c.op("expand_dims", indices, axis), places)
+    places = c.array(np.arange(*c.room(size)).astype(str(indices.dtype)))
+    here = c.op("equal", c.op("expand_dims", indices, axis), c.along(places, axis, len(c[0].shape) + 1))
     off, on = (c.op("reshape", c.op("strided_slice", values, [n], [n + 1]), ()) for n in (0, 1))
     return c.op("where", here, on, off)
 
@@ -278,12 +268,10 @@ def _tensor_scatter(c: Call) -> Any:
     axis = axis_of(c.attribute("axis", -2), len(cache.shape))
     if axis == 0:
         raise Unsupported("its axis is that of the batch")
-    shape = [1] * len(cache.shape)
-    shape[axis] = update.shape[axis]
-    places = c.array(np.arange(*c.room(shape[axis])).reshape(shape))
+    rank = len(cache.shape)
+    places = c.along(c.array(np.arange(*c.room(update.shape[axis]))), axis, rank)
     if (begin := c.get(2)) is not None:
-        begin = c.op("reshape", begin, (begin.elements, *[1] * (len(cache.shape) - 1)))
-        places = c.op("add", places, c.op("astype", begin, "int64"))
+        places = c.op("add", places, c.op("astype", c.along(begin, 0, rank), "int64"))
     if c.attribute("mode", "linear") == "circular":
         places = c.op("remainder", places, cache.shape[axis])
     places = c.op("broadcast_to", places, update.shape)

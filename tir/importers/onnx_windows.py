@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops.nn.window_shapes import dilated, pads_of
 from ..ops.promotion import wide
-from .making import Unsupported
+from .making import LAYOUTS, Unsupported
 from .onnx_networks import padding, per_axis, spatial
 from .onnx_table import Call, row
 from .window_rows import largest_of_windows
@@ -42,7 +42,7 @@ def _windows(c: Call, operator: str, kind: str | float, counted: tuple[bool, ...
         padding(c, rank),
         kind,
         bool(c.attribute("ceil_mode", 0)),
-        {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank],
+        LAYOUTS[rank],
         *counted,
     )
 

@@ -52,7 +52,7 @@ def _rows_of_tables() -> None:
     for name, ours in _BINARY.items():
         row(name)(lambda c, x, other, ours=ours: paired(c, ours, x, other, c.dtype))
     for name, ours in _LOGICAL.items():
-        row(name)(lambda c, x, other, ours=ours: c.op(ours, _truth(c, x), _truth(c, other)))
+        row(name)(lambda c, x, other, ours=ours: c.op(ours, truth(c, x), truth(c, other)))
 
 
 def paired(c: Call, ours: str, x: Operand, other: Operand, dtype: DType) -> Value:
@@ -66,7 +66,7 @@ def paired(c: Call, ours: str, x: Operand, other: Operand, dtype: DType) -> Valu
     return c.op(ours, c.operand(x, dtype), c.operand(other, dtype))
 
 
-def _truth(c: Call, x: Operand) -> Operand:
+def truth(c: Call, x: Operand) -> Value:
     if not isinstance(x, Value):
         return c.tensor(bool(x))
     return x if x.dtype.is_bool else c.op("not_equal", x, 0.0 if x.dtype.is_float else 0)
@@ -77,11 +77,11 @@ _rows_of_tables()
 
 @row("logical_not")
 def _logical_not(c: Call, x: Value) -> Any:
-    return c.op("logical_not", _truth(c, x))
+    return c.op("logical_not", truth(c, x))
 
 
 @row("sign", "sgn")
-def _sign(c: Call, x: Value) -> Any:
+def sign(c: Call, x: Value) -> Any:
     """-1, 0 or 1; 0 of nan."""
     if not x.dtype.is_float:
         return x if x.dtype.is_bool else c.op("sign", x)
@@ -249,7 +249,7 @@ def _signbit(c: Call, x: Value) -> Any:
 
 @row("where")
 def _where(c: Call, condition: Value, x: Operand, other: Operand) -> Any:
-    return c.op("where", _truth(c, condition), c.tensor(x, c.dtype), c.tensor(other, c.dtype))
+    return c.op("where", truth(c, condition), c.tensor(x, c.dtype), c.tensor(other, c.dtype))
 
 
 @row("masked_fill")

@@ -13,8 +13,9 @@ from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
 from ..ops.promotion import wide
 from .determinants import determinant, inverse
-from .making import Unsupported, axis_of, broadcast
+from .making import LAYOUTS, Unsupported, axis_of, broadcast
 from .resize_tables import resized, weights_of
+from .torch_elementwise import sign
 from .torch_table import Call, NotMade, Number, rounded_once, row, type_named
 from .window_rows import largest_of_windows, places_of_largest, under_windows
 
@@ -32,8 +33,7 @@ def _determinant(c: Call, A: Value) -> Any:  # noqa: N803
     made, factors = determinant(c, A), [NotMade("factors of its matrices")] * 2
     if c.operator == "_linalg_det":
         return made, *factors
-    above, below = (c.op("astype", c.op(how, made, 0.0), made.dtype) for how in ("greater", "less"))
-    return c.op("subtract", above, below), c.op("log", c.op("abs", made)), *factors
+    return sign(c, made), c.op("log", c.op("abs", made)), *factors
 
 
 @row("inverse", "linalg_inv", "linalg_inv_ex")
@@ -74,8 +74,8 @@ def _addmm(
 
     def completed(made: Value) -> Value:
         made = c.of_type(c.op("sum", made, (0,)), made.dtype) if c.operator == "addbmm" else made
-        made = _times(c, made, alpha)
-        return made if beta == 0 else c.op("add", made, _times(c, c.of_type(x, made.dtype), beta))
+        made = c.times(made, alpha)
+        return made if beta == 0 else c.op("add", made, c.times(c.of_type(x, made.dtype), beta))
 
     return c.summed(completed, "matmul", a, b)
 
@@ -95,10 +95,6 @@ def _grouped_mm(
     is_in = c.shaped(c.op("less", group, several.shape[0]), (x.shape[0], 1))
     made = c.op("where", is_in, made, c.tensor(0.0, made.dtype))
     return made if bias is None else c.op("add", made, bias)
-
-
-def _times(c: Call, value: Value, factor: Number) -> Value:
-    return value if factor == 1 else c.op("multiply", value, c.operand(factor, value.dtype))
 
 
 @row("_trilinear")
@@ -181,8 +177,7 @@ def _windows(c: Call, kernel: Any, stride: Any, padding: Any, dilation: Any) -> 
 
 def _pooled(c: Call, x: Value, kind: str, windows: Sequence[list[int]], up: bool, *counted: bool) -> Any:
     rank = len(windows[0])
-    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
-    made = c.op(f"nn.pool{rank}d", _batched(c, x, rank), *windows, kind, up, layout, *counted)
+    made = c.op(f"nn.pool{rank}d", _batched(c, x, rank), *windows, kind, up, LAYOUTS[rank], *counted)
     return _as_given(c, made, x)
 
 
@@ -221,7 +216,7 @@ def _avg_pool(
         raise Unsupported(f"divisor_override={divisor_override} of {what}")
     wide = under_windows(c, _batched(c, x, len(sizes)), made.shape[-len(sizes) :], sizes, strides, gaps, pads, 0)
     means = _pooled(c, wide, "avg", (sizes, strides, gaps, [0] * len(pads)), False)
-    return _as_given(c, _times(c, means, math.prod(sizes) / divisor_override), x)
+    return _as_given(c, c.times(means, math.prod(sizes) / divisor_override), x)
 
 
 @row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
@@ -277,7 +272,7 @@ def _upsample(
     how = "align_corners" if align_corners else "asymmetric" if is_nearest and not is_exact else "half_pixel"
     method = "nearest_neighbor" if is_nearest else "cubic" if "cubic" in c.operator else "linear"
     rounding = ("round_prefer_ceil" if is_exact else "floor") if is_nearest else ""
-    return c.op(f"image.resize{rank}d", x, None, sizes, {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank], method, how, rounding)
+    return c.op(f"image.resize{rank}d", x, None, sizes, LAYOUTS[rank], method, how, rounding)
 
 
 def _scaled_size(size: Extent, factor: float) -> Extent:
@@ -332,11 +327,9 @@ def _upsample_smoothly(
 def _grid_sampler(
     c: Call, x: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Any:
-    rank = len(grid.shape)
-    turned = c.op("transpose", grid, (0, rank - 1, *range(1, rank - 1)))
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
-    return c.op("image.grid_sample", x, turned, mode, "NCHW" if rank == 4 else "NCDHW", padding, bool(align_corners))
+    return c.grid_sampled(x, grid, mode, padding, align_corners)
 
 
 # ---------------------------------------------------------------- normalizations
@@ -353,8 +346,7 @@ def _batch_norm(
     if training and not is_functional and (running_mean, running_var) != (None, None):
         raise Unsupported("it changes its running moments in place, as in training; call model.eval() first")
     channels = x.shape[1]
-    scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
-    shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
+    scale, shift = _affine(c, x, weight, bias, (channels,))
     after: Sequence[Value | None] = running_mean, running_var
     if running_mean is None or running_var is None:  # the moments of what is normalized, as in an instance norm
         axes = tuple(n for n in range(len(x.shape)) if n != 1)
@@ -368,14 +360,26 @@ def _batch_norm(
         after = [_moved(c, *each, momentum) for each in zip((running_mean, running_var), of_batch, kinds)]
     else:
         made = c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
-    unmade = NotMade("the moments of a normalization")
-    return made if c.operator == "batch_norm" else (made, unmade, unmade, *(after if is_functional else ()))
+    return made if c.operator == "batch_norm" else (made, *_MOMENTS, *(after if is_functional else ()))
+
+
+_MOMENTS = [NotMade("the moments of a normalization")] * 2
+
+
+def _normalized(c: Call, made: Value) -> Any:
+    return (made, *_MOMENTS) if c.operator.startswith("native") else made
+
+
+def _affine(c: Call, x: Value, weight: Value | None, bias: Value | None, sizes: Sequence[int]) -> tuple[Value, Value]:
+    """The factors and the terms of a normalization; 1 and 0 where it has none."""
+    scale = c.filled(sizes, 1, x.dtype) if weight is None else weight
+    return scale, c.filled(sizes, 0, x.dtype) if bias is None else bias
 
 
 def _moved(c: Call, old: Value, new: Value, kind: DType, momentum: float) -> Value:
     """A running moment after a batch of which it is ``new``."""
-    kept = _times(c, c.of_type(old, new.dtype), 1.0 - momentum)
-    return c.of_type(c.op("add", kept, _times(c, new, momentum)), kind)
+    kept = c.times(c.of_type(old, new.dtype), 1.0 - momentum)
+    return c.of_type(c.op("add", kept, c.times(new, momentum)), kind)
 
 
 @row("layer_norm", "native_layer_norm")
@@ -384,11 +388,7 @@ def _layer_norm(
     eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Any:  # fmt: skip
     axes = tuple(range(len(x.shape) - len(normalized_shape), len(x.shape)))
-    scale = c.filled(normalized_shape, 1, x.dtype) if weight is None else weight
-    shift = c.filled(normalized_shape, 0, x.dtype) if bias is None else bias
-    made = c.op("nn.layer_norm", x, scale, shift, axes, float(eps))
-    unmade = NotMade("the moments of a normalization")
-    return (made, unmade, unmade) if c.operator.startswith("native") else made
+    return _normalized(c, c.op("nn.layer_norm", x, *_affine(c, x, weight, bias, normalized_shape), axes, float(eps)))
 
 
 @row("rms_norm", "_fused_rms_norm")
@@ -412,15 +412,12 @@ def _group_norm(
     running_mean: Any = None, running_var: Any = None, momentum: float = 0.1, cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
     channels = x.shape[1]
-    scale = c.filled((channels,), 1, x.dtype) if weight is None else weight
-    shift = c.filled((channels,), 0, x.dtype) if bias is None else bias
+    scale, shift = _affine(c, x, weight, bias, (channels,))
     if not use_input_stats:
         return c.op("nn.batch_norm", x, scale, shift, running_mean, running_var, epsilon=float(eps))[0]
     groups = channels if c.operator == "instance_norm" else num_groups or group
     axes = tuple(range(2, len(x.shape)))
-    made = c.op("nn.group_norm", x, scale, shift, groups, 1, axes, float(eps))
-    unmade = NotMade("the moments of a normalization")
-    return (made, unmade, unmade) if c.operator.startswith("native") else made
+    return _normalized(c, c.op("nn.group_norm", x, scale, shift, groups, 1, axes, float(eps)))
 
 
 # ---------------------------------------------------------------- attention
@@ -448,7 +445,7 @@ def _attended(
     factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
 
     def mixed(scores: Value) -> Value:
-        scores = _masked(c, _times(c, scores, factor), mask, is_causal)
+        scores = _masked(c, c.times(scores, factor), mask, is_causal)
         return c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
 
     return c.summed(mixed, "matmul", query, turned)

@@ -9,7 +9,7 @@ import numpy as np
 from ..dtype import DType
 from ..graph import Value
 from .making import Unsupported, axis_of
-from .torch_elementwise import paired
+from .torch_elementwise import paired, truth
 from .torch_table import Call, Number, promoted, rounded_once, row
 
 Axes = int | list[int] | None
@@ -68,8 +68,7 @@ def _place(c: Call, which: str, x: Value, dim: int | None, keepdim: bool) -> Val
 
 @row("any", "all")
 def _any(c: Call, x: Value, dim: Axes = None, keepdim: bool = False) -> Any:
-    truth = x if x.dtype.is_bool else c.op("not_equal", x, 0.0 if x.dtype.is_float else 0)
-    return c.operand(_reduced(c, c.operator, truth, dim, keepdim), c.dtype)
+    return c.operand(_reduced(c, c.operator, truth(c, x), dim, keepdim), c.dtype)
 
 
 @row("var", "std", "var_mean", "std_mean")
@@ -151,8 +150,7 @@ def _extreme_so_far(c: Call, x: Value, dim: int) -> Any:
     """The values, and where the last is that equals each."""
     axis = axis_of(dim, len(x.shape))
     made = c.op(c.operator, x, axis)
-    places = c.op("arange", 0, x.shape[axis], 1, "int64")
-    places = c.shaped(places, [x.shape[axis] if n == axis else 1 for n in range(len(x.shape))])
+    places = c.along(c.op("arange", 0, x.shape[axis], 1, "int64"), axis, len(x.shape))
     is_here = c.op("equal", x, made)
     if x.dtype.is_float:
         is_here = c.op("logical_or", is_here, c.op("isnan", x))
@@ -248,7 +246,7 @@ def _mode(c: Call, x: Value, dim: int = -1, keepdim: bool = False) -> Any:
     order = c.op("argsort", x, axis=axis)
     made = c.op("take_along_axis", x, order, axis)
     count = x.shape[axis]
-    place = c.op("reshape", c.op("arange", 0, count, 1, "int64"), (count, *[1] * (rank - axis - 1)))
+    place = c.along(c.op("arange", 0, count, 1, "int64"), axis, rank)
     before, after = (c.sliced(made, [(axis, s)]) for s in (slice(0, count - 1), slice(1, count)))
     is_first = c.op("not_equal", before, after)
     widths = [(0, 0)] * rank

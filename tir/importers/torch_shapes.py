@@ -529,8 +529,7 @@ def _index_reduce(
 def _of_rows(c: Call, index: Value, source: Value, dim: int) -> Value:
     """The place of each element of ``source`` along an axis, of the places of its rows."""
     rank = len(source.shape)
-    wide = c.shaped(index, [-1 if n == axis_of(dim, rank) else 1 for n in range(rank)])
-    return c.op("broadcast_to", wide, source.shape)
+    return c.op("broadcast_to", c.along(index, axis_of(dim, rank), rank), source.shape)
 
 
 @row("put")

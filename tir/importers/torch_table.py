@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -148,16 +147,6 @@ class Call(Making):
     def converted(self, array: np.ndarray) -> Value:
         """A constant in the type of the result."""
         return self.array(array.astype(array_dtype(self.dtype)))
-
-    def shaped(self, x: Value, sizes: Sequence[int]) -> Value:
-        """The same elements in another shape, of which a size may be -1."""
-        wanted = list(sizes)
-        if -1 in wanted:
-            rest = math.prod(n for n in wanted if n != -1)
-            if not rest or x.elements % rest:
-                raise Unsupported(f"{list(x.shape)} does not become {wanted}")
-            wanted[wanted.index(-1)] = x.elements // rest
-        return x if x.shape == tuple(wanted) else self.op("reshape", x, tuple(wanted))
 
 
 def type_named(name: str) -> DType:

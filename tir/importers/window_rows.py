@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
-from .making import Making
+from .making import LAYOUTS, Making
 
 
 def largest_of_windows(
@@ -24,8 +24,8 @@ def largest_of_windows(
 ) -> tuple[Value, Value]:
     """The largest elements of windows of images ``(N, C, …)``, and their numbers in the image: :func:`places_of_largest`. ``steps`` are how
     far apart neighbours along each axis of an image are."""
-    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[len(kernel)]
-    made = c.op(f"nn.pool{len(kernel)}d", x, kernel, strides, dilation, pads, "max", up, layout, False)
+    rank = len(kernel)
+    made = c.op(f"nn.pool{rank}d", x, kernel, strides, dilation, pads, "max", up, LAYOUTS[rank], False)
     places: list[np.ndarray] = []
     for n, m, k, s, d, pad in zip(x.shape[2:], made.shape[2:], kernel, strides, dilation, pads):
         begin = np.arange(m)[:, None] * s - pad
