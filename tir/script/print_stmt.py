@@ -68,23 +68,33 @@ class Printer(ExprPrinter):
             raise TypeError(f"{type(x).__name__} is not a statement that can be printed")
         rule(self, x, last)
 
-    def scope_of(self, v: Var, body: s.Stmt) -> None:
-        """The indented scope in which ``v`` is bound, beginning with the views of the memory it points to."""
-
-        def inner() -> None:
-            self.views_of(v)
-            self.stmt(body)
-
-        self.body(inner)
-
-    def wrap(self, x: Any, flat: str, scoped: str, last: bool, bodied: Any) -> None:
-        """A statement that holds over ``bodied``: a plain line at the end of a scope, else a ``with``."""
+    def wrap(self, x: Any, text: str, last: bool) -> None:
+        """A statement that holds over its body: a plain line at the end of a scope, else a ``with``."""
         if last:
-            self.line(flat, x)
-            self.stmt(bodied)
+            self.line(text, x)
+            self.stmt(x.body)
             return
-        self.line(scoped + ":", x)
-        self.body(bodied)
+        self.line(f"with {text}:", x)
+        self.body(x.body)
+
+    def bind(self, x: Any, made: Var | Buffer, text: str, last: bool, kind: str = "", scoped: str = "") -> None:
+        """A statement whose body knows ``made``, which ``text`` makes (as a scope ``scoped``): a plain line at the end of a
+        scope, else a ``with``."""
+        self.flush()
+        if last:
+            self.line(f"{self.mark(made, self.names.define(made, made.name))}{kind} = {text}", x)
+            self.bound_body(made, x.body)
+            return
+        self.names.push()
+        self.line(f"with {scoped or text} as {self.names.define(made, made.name)}:", x)
+        self.body(lambda: self.bound_body(made, x.body))
+        self.names.pop()
+
+    def bound_body(self, made: Var | Buffer, body: s.Stmt) -> None:
+        """The statements that know ``made``, beginning with the views of the memory it points to."""
+        if isinstance(made, Var):
+            self.views_of(made)
+        self.stmt(body)
 
     # ------------------------------------------------------------ simple statements
 
@@ -271,19 +281,8 @@ class Printer(ExprPrinter):
         value = self.expr(x.value)
         kind = self.type_of(x.var)
         kind = kind if x.var.dtype.is_handle else kind[:-2]
-        self.flush()
-        if last:
-            name = self.names.define(x.var, x.var.name)
-            self.line(f"{name}: {kind} = {value}", x)
-            self.views_of(x.var)
-            self.stmt(x.body)
-            return
-        self.names.push()
-        name = self.names.define(x.var, x.var.name)
         # A constant would take the type from the annotation; as an argument it says its own.
-        self.line(f"with T.LetStmt({value}, {kind}) as {name}:", x)
-        self.scope_of(x.var, x.body)
-        self.names.pop()
+        self.bind(x, x.var, value, last, f": {kind}", f"T.LetStmt({value}, {kind})")
 
     def allocate(self, x: s.Allocate, last: bool) -> None:
         v = x.buffer_var
@@ -292,46 +291,20 @@ class Printer(ExprPrinter):
             args.append(f"condition={self.expr(x.condition)}")
         if x.annotations:
             args.append(f"annotations={self.value(x.annotations)}")
-        self.pointer(x, f"T.allocate({', '.join(args)})", last)
+        self.bind(x, v, f"T.allocate({', '.join(args)})", last)
 
     def allocate_const(self, x: s.AllocateConst, last: bool) -> None:
         values = ", ".join(self.value(v) for v in x.data.ravel().tolist())
         args = [f"[{values}]", quoted(x.dtype), f"[{self.list(x.extents)}]"]
         if x.annotations:
             args.append(f"annotations={self.value(x.annotations)}")
-        self.pointer(x, f"T.allocate_const({', '.join(args)})", last)
-
-    def pointer(self, x: Any, text: str, last: bool) -> None:
-        v = x.buffer_var
-        self.flush()
-        if last:
-            name = self.names.define(v, v.name)
-            self.line(f"{name} = {text}", x)
-            self.views_of(v)
-            self.stmt(x.body)
-            return
-        self.names.push()
-        name = self.names.define(v, v.name)
-        self.line(f"with {text} as {name}:", x)
-        self.scope_of(v, x.body)
-        self.names.pop()
+        self.bind(x, x.buffer_var, f"T.allocate_const({', '.join(args)})", last)
 
     def decl_buffer(self, x: s.DeclBuffer, last: bool) -> None:
         b = x.buffer
         if not self.has_pointer(b):
             self.declare(b.data)
-        text = self.buffer_type(b, "T.decl_buffer")
-        self.flush()
-        if last:
-            name = self.names.define(b, b.name)
-            self.line(f"{self.mark(b, name)} = {text}", x)
-            self.stmt(x.body)
-            return
-        self.names.push()
-        name = self.names.define(b, b.name)
-        self.line(f"with {text} as {name}:", x)
-        self.body(x.body)
-        self.names.pop()
+        self.bind(x, b, self.buffer_type(b, "T.decl_buffer"), last)
 
     def attr(self, x: s.AttrStmt, last: bool) -> None:
         node, value = x.node, x.value
@@ -341,8 +314,7 @@ class Printer(ExprPrinter):
                 if domain.min.dtype is node.var.dtype is value.dtype:
                     self.launch(x, last)
                     return
-        text = f"T.attr({self.value(node)}, {quoted(x.attr_key)}, {self.expr(value)})"
-        self.wrap(x, text, f"with {text}", last, x.body)
+        self.wrap(x, f"T.attr({self.value(node)}, {quoted(x.attr_key)}, {self.expr(value)})", last)
 
     def launch(self, x: s.AttrStmt, last: bool) -> None:
         iv = x.node
@@ -350,22 +322,10 @@ class Printer(ExprPrinter):
         known = self.names.of.get(iv.var)
         if known is not None:
             # The same thread index again: it was declared with T.env_thread where it was first needed.
-            text = f"T.launch_thread({known}, {extent})"
-            self.wrap(x, text, f"with {text}", last, x.body)
+            self.wrap(x, f"T.launch_thread({known}, {extent})", last)
             return
-        self.flush()
-        text = f"T.launch_thread({quoted(iv.thread_tag)}, {extent})"
         self.loops[iv.var] = iv.dom
-        if last:
-            name = self.names.define(iv.var, iv.var.name)
-            self.line(f"{name} = {text}", x)
-            self.stmt(x.body)
-            return
-        self.names.push()
-        name = self.names.define(iv.var, iv.var.name)
-        self.line(f"with {text} as {name}:", x)
-        self.body(x.body)
-        self.names.pop()
+        self.bind(x, iv.var, f"T.launch_thread({quoted(iv.thread_tag)}, {extent})", last)
 
     def buffer_realize(self, x: s.BufferRealize, last: bool) -> None:
         from ..buffer import BufferRegion
@@ -373,8 +333,7 @@ class Printer(ExprPrinter):
         self.names.push()
         region = self.region(BufferRegion(x.buffer, tuple(x.bounds)))
         condition = "" if isinstance(x.condition, IntImm) and x.condition.value else f", {self.expr(x.condition)}"
-        text = f"T.realize({region}, {quoted(x.buffer.scope)}{condition})"
-        self.wrap(x, text, f"with {text}", last, x.body)
+        self.wrap(x, f"T.realize({region}, {quoted(x.buffer.scope)}{condition})", last)
         self.names.pop()
 
     # ------------------------------------------------------------ functions

@@ -106,58 +106,33 @@ def serial(
     return _loop("serial", _two(start, stop), annotations, "T.serial", step=step, private=private)
 
 
-def parallel(
-    start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
-) -> _f.LoopFrame:
-    """A loop whose iterations may run at once, by the threads of a CPU.
+def _kind_of_loop(name: str, kind: str, what: str) -> Callable[..., _f.LoopFrame]:
+    def loop(
+        start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
+    ) -> _f.LoopFrame:
+        return _loop(kind, _two(start, stop), annotations, f"T.{name}", step=step, private=private)
+
+    loop.__name__ = loop.__qualname__ = name
+    loop.__doc__ = f"""A loop {what}.
     Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
 
     >>> from tir.script import tir as T
     >>> @T.prim_func
     ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.parallel(8):
+    ...     for i in T.{name}(8):
     ...         B[i] = A[i] * 2.0
     >>> double.body
-    for i in T.parallel(8):
+    for i in T.{name}(8):
         B[i] = A[i] * 2.0
     """
-    return _loop("parallel", _two(start, stop), annotations, "T.parallel", step=step, private=private)
+    return loop
 
 
-def vectorized(
-    start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()
-) -> _f.LoopFrame:
-    """A loop whose iterations become the lanes of vectors; its extent is a constant.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.vectorized(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.vectorized(8):
-        B[i] = A[i] * 2.0
-    """
-    return _loop("vectorized", _two(start, stop), annotations, "T.vectorized", step=step, private=private)
-
-
-def unroll(start: Any, stop: Any = None, *, annotations: Any = None, step: Any = 1, private: Any = ()) -> _f.LoopFrame:
-    """A loop that is written out when the program is lowered.
-    Bounds, ``annotations``, ``step`` and errors as for ``T.serial``.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def double(A: T.Buffer((8,)), B: T.Buffer((8,))):
-    ...     for i in T.unroll(8):
-    ...         B[i] = A[i] * 2.0
-    >>> double.body
-    for i in T.unroll(8):
-        B[i] = A[i] * 2.0
-    """
-    return _loop("unrolled", _two(start, stop), annotations, "T.unroll", step=step, private=private)
-
-
+parallel = _kind_of_loop("parallel", "parallel", "whose iterations may run at once, by the threads of a CPU")
+vectorized = _kind_of_loop(
+    "vectorized", "vectorized", "whose iterations become the lanes of vectors; its extent is a constant"
+)
+unroll = _kind_of_loop("unroll", "unrolled", "that is written out when the program is lowered")
 unrolled = unroll
 
 

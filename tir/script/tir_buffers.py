@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..buffer import SCOPES as _SCOPES
@@ -133,13 +134,17 @@ def alloc_buffer(
 sblock_alloc_buffer = alloc_buffer
 
 
-def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
-    """``T.alloc_buffer`` in the memory that the threads of a block share.
+def _alloc_in(scope: str, memory: str) -> Callable[..., _f.BufferSpec]:
+    def alloc(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
+        return alloc_buffer(shape, dtype, scope=scope, **options)
+
+    alloc.__name__ = alloc.__qualname__ = f"alloc_{scope}"
+    alloc.__doc__ = f"""``T.alloc_buffer`` in {memory}.
 
     >>> from tir.script import tir as T
     >>> @T.prim_func
     ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_shared((8,), "float32")
+    ...     C = T.alloc_{scope}((8,), "float32")
     ...     for i in range(8):
     ...         C[i] = A[i]
     ...         B[i] = C[i]
@@ -147,34 +152,16 @@ def alloc_shared(shape: Any, dtype: Any = "float32", **options: Any) -> _f.Buffe
     with T.block("root"):
         T.reads()
         T.writes()
-        C = T.alloc_buffer((8,), "float32", scope="shared")
+        C = T.alloc_buffer((8,), "float32", scope="{scope}")
         for i in range(8):
             C[i] = A[i]
             B[i] = C[i]
     """
-    return alloc_buffer(shape, dtype, scope="shared", **options)
+    return alloc
 
 
-def alloc_local(shape: Any, dtype: Any = "float32", **options: Any) -> _f.BufferSpec:
-    """``T.alloc_buffer`` in each thread's own memory.
-
-    >>> from tir.script import tir as T
-    >>> @T.prim_func
-    ... def copy(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    ...     C = T.alloc_local((8,), "float32")
-    ...     for i in range(8):
-    ...         C[i] = A[i]
-    ...         B[i] = C[i]
-    >>> copy.body
-    with T.block("root"):
-        T.reads()
-        T.writes()
-        C = T.alloc_buffer((8,), "float32", scope="local")
-        for i in range(8):
-            C[i] = A[i]
-            B[i] = C[i]
-    """
-    return alloc_buffer(shape, dtype, scope="local", **options)
+alloc_shared = _alloc_in("shared", "the memory that the threads of a block share")
+alloc_local = _alloc_in("local", "each thread's own memory")
 
 
 def match_buffer(
