@@ -53,6 +53,7 @@ fuzz-graphs: $(VENV)/.installed
 
 fuzz-values: $(VENV)/.installed
 	$(BIN)/python -m tests.fuzz.values --examples $(EXAMPLES) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.values --family straight --largest 128 --examples $(EXAMPLES) --seed $(SEED)
 
 mutants: $(VENV)/.installed
 	$(BIN)/python -m tests.tools.mutants --count $(MUTANTS) --seed $(SEED)

@@ -84,7 +84,7 @@ _SHIFTING = {"shift_left", "shift_right", "FloorDiv", "FloorMod", "Div", "Mod"}
 
 
 def _mixes_shifts(func: PrimFunc) -> bool:
-    """Whether straight code shifts or divides integers that are data, by unlike operations: of these LLVM's superword vectorizer
+    """Whether straight code shifts or divides integers that are data, beside unlike operations: of these LLVM's superword vectorizer
     makes one vector, and where the processor has AVX-512 some lanes get the other operation."""
     names = _data_variables(func)
 
@@ -98,9 +98,10 @@ def _mixes_shifts(func: PrimFunc) -> bool:
     def are_mixed(s: Stmt, here: set[tuple[str, ...]]) -> bool:
         if isinstance(s, (For, While)):
             return are_mixed(s.body, set())
-        if isinstance(s, (BufferStore, LetStmt)) and not _SHIFTING.isdisjoint(made := tuple(operations(s.value))):
+        if isinstance(s, (BufferStore, LetStmt)) and (made := tuple(operations(s.value))):
             here.add(made)
-        return len(here) > 1 or any(are_mixed(child, here) for child in s.children() if isinstance(child, Stmt))
+        shifts = len(here) > 1 and not all(map(_SHIFTING.isdisjoint, here))
+        return shifts or any(are_mixed(child, here) for child in s.children() if isinstance(child, Stmt))
 
     return are_mixed(func.body, set())
 

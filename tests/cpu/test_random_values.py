@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from tests.fuzz.straight_programs import straight_program
 from tests.fuzz.typed_programs import typed_program
 from tests.fuzz.values import CPU, PTX, differences, has_level
 
@@ -17,6 +18,14 @@ def test_random_programs_are_what_numpy_computes(target, count):
     programs = [typed_program(seed, largest=128) for seed in range(count)]
     found = differences(programs, target)
     assert not found, [(p.source("f"), what) for p, what in found.items()]
+
+
+@pytest.mark.parametrize("target", ["llvm", "interpreter"])
+@pytest.mark.parametrize("seeds", [range(20), (1564, 2720)], ids=["any", "shifts beside masks"])
+def test_straight_code_is_what_numpy_computes(target, seeds):
+    """Each program alone, since what a module is compiled without is decided by all of its functions."""
+    found = [differences([straight_program(seed, largest=128)], target) for seed in seeds]
+    assert not any(found), [(p.source("f"), what) for each in found for p, what in each.items()]
 
 
 def test_a_program_that_computes_something_else_is_found():

@@ -1,4 +1,5 @@
-"""Random functions with types, judged by NumPy: ``python -m tests.fuzz.values --examples 1000 --seed 1``.
+"""Random functions with types, judged by NumPy: ``python -m tests.fuzz.values --examples 1000 --seed 1``, or, with
+``--family straight``, straight code.
 
 Each runs unscheduled: on the reference executor, as LLVM for the three levels of x86-64 (those that this CPU has) and as NVRTC's
 PTX. All must equal NumPy, element by element. A failure is printed with its seed (``--examples 1 --seed N`` runs it again), its
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import tir
+from tests.fuzz.straight_programs import straight_program
 from tests.fuzz.typed_programs import TypedProgram, typed_program
 from tir.function import IRModule
 from tir.script import parse
@@ -26,6 +28,7 @@ LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 CPU = ("interpreter", *(f"llvm -mcpu={level}" for level in LEVELS))
 PTX = "cuda-ptx"
 GUARD = 64
+FAMILIES = {"typed": (typed_program, 20), "straight": (straight_program, 1)}  # and programs built as one module
 
 
 def differences(programs: Sequence[TypedProgram], target: str) -> dict[TypedProgram, str]:
@@ -100,14 +103,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--examples", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--batch", type=int, default=20, help="programs built as one module")
+    parser.add_argument("--family", choices=FAMILIES, default="typed")
+    parser.add_argument(
+        "--batch",
+        type=int,
+        help="programs built as one module; what a module is compiled without is decided by all of them",
+    )
     parser.add_argument("--largest", type=int, default=1000, help="iterations of the longest loop")
     options = parser.parse_args()
+    draw, batch = FAMILIES[options.family]
+    batch = options.batch or batch
     targets = [*(t for t in CPU if not t.startswith("llvm") or has_level(t)), PTX]
     judged, seconds, failed = Counter(), Counter(), set()
     end = options.seed + options.examples
-    for start in range(options.seed, end, options.batch):
-        programs = [typed_program(s, largest=options.largest) for s in range(start, min(end, start + options.batch))]
+    for start in range(options.seed, end, batch):
+        programs = [draw(s, largest=options.largest) for s in range(start, min(end, start + batch))]
         for target in targets:
             began = time.process_time()
             found = differences(programs, target)
