@@ -292,3 +292,19 @@ def test_the_checker_finds_tensors_that_overlap_at_some_size():
     wrong = Plan(broken, plan.lives, plan.views, plan.nbytes * 64 + 64 * 64, plan.replaced)
     with pytest.raises(ModelError, match="which it uses|overwritten"):
         check_plan(wrong, order)
+
+
+def test_tensors_of_more_elements_than_int32_counts_are_refused():
+    """Inputs and results are small; what is between them is not, and its indices would wrap around."""
+    b = Builder()
+    x = b.input("x", ("n", 4), "int8")
+    total = b.call("sum", b.call("cumsum", b.call("matmul", x, b.call("transpose", x, (1, 0))), 1), (0, 1))
+    model = compile_graph(b.graph({"sum": total}))
+    assert model(np.ones((3, 4), "int8")) == 4 * 3 * (1 + 2 + 3)
+    with pytest.raises(RunError, match=r"int64\[n, n\]` has 2\*\*31 elements or more; .* have n = 46341"):
+        model(np.ones((46341, 4), "int8"))
+
+
+def test_a_wide_size_is_int64_throughout():
+    n = symbol("n")
+    assert str(((n * n + 63) // 64).wide) == '(T.Cast("int64", n) * T.Cast("int64", n) + 63) // 64'

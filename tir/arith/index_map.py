@@ -139,7 +139,7 @@ class IndexMap(Node):
         self._count(indices, "indices")
         ctx = analyzer or Analyzer()
         values = {v: as_expr(i, v.dtype) for v, i in zip(self.initial_indices, indices)}
-        return tuple(ctx.simplify_index(_replace(e, values)) for e in self.final_indices)
+        return tuple(ctx.simplify_index(in_wider(e, values)) for e in self.final_indices)
 
     def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> tuple[Range, ...]:
         """The box that contains the images of the box ``ranges``.
@@ -267,7 +267,7 @@ class IndexMap(Node):
         """The final indices in terms of initial ones that are larger by ``shifts``."""
         values = {v: v - shift for v, shift in zip(self.initial_indices, shifts) if shift}
         return (
-            tuple(Analyzer().simplify(_replace(e, values)) for e in self.final_indices)
+            tuple(Analyzer().simplify(in_wider(e, values)) for e in self.final_indices)
             if values
             else self.final_indices
         )
@@ -366,8 +366,8 @@ def _call(func: Callable[..., Any], variables: tuple[Var, ...]) -> Any:
     return func(*positional, **keywords)
 
 
-def _replace(e: Expr, values: Mapping[Var, Expr]) -> Expr:
-    """``e`` of other indices, which may be wider."""
+def in_wider(e: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """``e`` of other values of its variables, which may be wider."""
     made = substitute(e, values)
     return made if made is e else rewrite(made, typed_by_operands)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -34,7 +35,7 @@ from .kernels import Call, Kernel, Kernels, by_default, part
 from .keys import model_key
 from .memory_plan import Place, Plan
 from .model_calls import give_back
-from .sizes import ALIGNMENT, Extent, Size, extents, most, symbols, variables
+from .sizes import ALIGNMENT, Extent, Size, extents, is_fixed, most, symbols, variables
 
 
 @with_recursion_limit
@@ -189,14 +190,18 @@ def _are_same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _checks(graph: Graph) -> list[AssertStmt]:
-    """What must hold of the symbols of a graph: they are at least 1, sizes are inside their limits, and nodes can be applied."""
+    """What must hold of the symbols of a graph: they are at least 1, sizes are inside their limits, tensors have less elements than
+    indices of int32 can tell apart, and nodes can be applied."""
     least = {f"the size {v.name} is less than 1": v >= 1 for v in variables(graph.symbols)}
     for size, (low, high) in graph.limits.items():
         least[f"the size {size} is less than {low}, the least that the program was made for"] = size.expr >= low
         if high is not None:
             least[f"the size {size} is more than {high}, the most that the program was made for"] = size.expr <= high
+    shapes = {v.shape: v for v in graph.values() if not is_fixed(*v.shape)}
+    counts = {count: v for shape, v in shapes.items() if isinstance(count := math.prod(shape), Size)}
+    fewer = {f"`{v}` has 2**31 elements or more": count.wide < 1 << 31 for count, v in counts.items()}
     needs = {f"`{node}` needs {c}": c for node in graph.nodes for c in conditions(node.operator, node.arguments)}
-    return [AssertStmt(condition, StringImm(message)) for message, condition in {**least, **needs}.items()]
+    return [AssertStmt(condition, StringImm(message)) for message, condition in {**least, **fewer, **needs}.items()]
 
 
 def _bytes_function(entry: PrimFunc, nbytes: Extent, checks: Sequence[AssertStmt]) -> PrimFunc:

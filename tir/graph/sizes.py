@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..arith import simplify
+from ..arith.index_map import in_wider
 from ..arith.linear import Linear, key, linear, uncast
 from ..buffer import Range
 from ..errors import ModelError
@@ -31,6 +32,7 @@ from ..expr import (
     Mul,
     Sub,
     Var,
+    cast,
     const,
     max_,
     min_,
@@ -70,8 +72,12 @@ class Size:
 
     @property
     def wide(self) -> Expr:
-        """The expression in int64."""
-        return self.form.build(const(1 << 40).dtype)
+        """The expression in int64, what is divided in it too."""
+        wide = const(1 << 40).dtype
+        form = Linear(self.form.const)
+        for factors, c in self.form.items():
+            form.add_term(tuple(in_wider(f, {v: cast(wide, v) for v in free_vars(f)}) for f in factors), c)
+        return form.build(wide)
 
     def at(self, values: Mapping[str, Any]) -> Any:
         """The number for values of the symbols; a size, where some of these are sizes.
