@@ -61,6 +61,12 @@ def row_sum(n: Any, m: Any) -> list[te.Tensor]:
     return [x, ops.sum(x, axis=1)]
 
 
+def whole_sum(n: Any, m: Any) -> list[te.Tensor]:
+    """What reads one element of no axis, its result, and the sum of one."""
+    x, y = P((n, m), name="x"), P((), name="y")
+    return [x, y, ops.multiply(ops.sum(x), y)]
+
+
 def column_maximum(n: Any, m: Any) -> list[te.Tensor]:
     x = P((n, m), name="x")
     return [x, ops.max(x, axis=0)]
@@ -77,7 +83,7 @@ def chain(n: Any, m: Any) -> list[te.Tensor]:
 
 
 KERNELS: dict[Callable[..., list[te.Tensor]], int] = {
-    product: 3, transposed_product: 2, convolution: 2, softmax: 2, layer_norm: 2, row_sum: 2, column_maximum: 2, transpose: 2, chain: 2,
+    product: 3, transposed_product: 2, convolution: 2, softmax: 2, layer_norm: 2, row_sum: 2, whole_sum: 2, column_maximum: 2, transpose: 2, chain: 2,
 }  # fmt: skip
 
 

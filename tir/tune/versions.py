@@ -88,7 +88,7 @@ def _is_of_rows(func: PrimFunc, size: Var) -> bool:
         if len(axes) > max(map(len, places), default=0):
             return False
         rows = {i.var for i in axes if i.iter_type == "reduce" and i.dom.extent is size}
-        found |= any(place[-1] in rows for place in places)
+        found |= any(last in rows for place in places for last in place[-1:])
     return found
 
 
