@@ -10,7 +10,7 @@ import tir
 from tir import te
 from tir.buffer import decl_buffer
 from tir.expr import BufferLoad, Max, const
-from tir.stmt import BufferStore, For
+from tir.stmt import UNROLLED, BufferStore, For
 from tir.tune.autovector import Compiled, vectors_of, work_of
 from tir.visit import walk
 
@@ -64,6 +64,22 @@ def test_a_sum_in_a_register_counts_no_store(term, most: int):
         program = rows_by_rows(size, term)
         gathers = "gather" in tir.build(program, f"{ONE} -mcpu=x86-64-v4").source("asm")
         assert ("k" in names(Compiled.of(program.body).straight)) == gathers == (size == most)
+
+
+@pytest.mark.parametrize(("term", "most"), [(lambda a, b: a * b, 17), (lambda a, b: (a - b) * (a - b), 13)])
+def test_vectors_of_long_sums_stay_a_loop(term, most: int):
+    """What each row takes again, LLVM takes out of the loop around only where it makes straight code of all vectors of the row."""
+    for size in (most, most + 2):
+        x, y = te.placeholder((64, size), name="X"), te.placeholder((64, size), name="Y")
+        k = te.reduce_axis((0, size), "k")
+        z = te.compute((64, 64), lambda i, j, x=x, y=y, k=k: te.sum(term(x[i, k], y[j, k]), axis=k), name="Z")
+        program = te.create_prim_func([x, y, z])
+        gathers = tir.build(program, f"{ONE} -mcpu=x86-64-v4").source("asm").count("vgather")
+        (loop,) = (n for n in walk(program.body) if isinstance(n, For) and n.loop_var.name == "j")
+        (block,) = (n for n in walk(loop) if isinstance(n, tir.stmt.BlockRealize))
+        store = tir.visit.substitute(block.block.body, block.bindings)
+        found = vectors_of(store, loop, [store], 16, copies=size)
+        assert (found.loops[0].kind == UNROLLED) == (gathers == 4 * size) == (size == most)
 
 
 @pytest.mark.parametrize(

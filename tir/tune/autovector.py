@@ -8,7 +8,7 @@ keep their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ STRAIGHT = 300  # instructions of a loop that becomes straight code
 COUNTED = 1  # instructions of a loop beside those of its statement
 STORED = 2  # instructions of a store to another place in each iteration
 TOGETHER = 4  # vectors at a time
+SMALL = 20  # instructions of all of these, at most
 LEAST = 4  # lanes of a vector
 NAN = 2  # operations more of an extremum of floating-point numbers: what is not a number is compared and selected
 GROUP = 8  # neighbours that each iteration stores, at most
@@ -31,12 +32,11 @@ LATENCY = 4  # cycles until the result of an operation can be used
 
 @dataclass(frozen=True)
 class Compiled:
-    """What becomes of the serial loops of a statement, by their variables: ``straight`` code, or perhaps vectors (``innermost``, with the
-    instructions of an iteration).
+    """What becomes of the serial loops of a statement, by their variables: ``straight`` code, or perhaps vectors (``innermost``).
     ``allocated`` are its own buffers: parts of one memory, which LLVM tells apart while the program runs."""
 
     straight: frozenset[Var]
-    innermost: Mapping[Var, int]
+    innermost: frozenset[Var]
     allocated: frozenset[Buffer]
 
     def may_overlap(self, store: BufferStore) -> bool:
@@ -47,13 +47,13 @@ class Compiled:
     @staticmethod
     def of(s: Any) -> Compiled:
         """Of all loops in ``s``."""
-        straight, innermost = set[Var](), dict[Var, int]()
+        straight, innermost = set[Var](), set[Var]()
         _size(s, straight, innermost, set())
         own = (b for n in statements(s) if isinstance(n, Block) for b in n.alloc_buffers)
-        return Compiled(frozenset(straight), innermost, frozenset(own))
+        return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
 
 
-def _size(s: Any, straight: set[Var], innermost: dict[Var, int], moving: Set[Var]) -> int | None:
+def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> int | None:
     """The instructions of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
     to ``straight`` or, if no loop is left in them, to ``innermost``. ``moving`` are the variables of the loop around, and the iterators
     that change with it: what is loaded or stored at one place is kept in a register."""
@@ -69,7 +69,7 @@ def _size(s: Any, straight: set[Var], innermost: dict[Var, int], moving: Set[Var
             if s.kind == SERIAL:
                 straight.add(s.loop_var)
             return size * s.extent.value
-        innermost[s.loop_var] = size
+        innermost.add(s.loop_var)
         return None
     if isinstance(s, BlockRealize):
         return _size(
@@ -126,10 +126,10 @@ class Vectors:
 
 
 def vectors_of(
-    store: BufferStore, loop: For, inside: Sequence[BufferStore], lanes: int, group: int = 1, each: int = STRAIGHT
+    store: BufferStore, loop: For, inside: Sequence[BufferStore], lanes: int, group: int = 1, copies: int = 1
 ) -> Vectors | None:
     """``store`` with ``loop``, around it and the other stores ``inside``, as vectors of at most ``lanes``; None where LLVM leaves it. Few vectors
-    of ``each`` instructions are straight code.
+    of few instructions are straight code, of ``copies`` of the stores.
 
     Each iteration stores a ``group`` of neighbours, in straight code. Sums of integers are of parts, as many as there are lanes.
     """
@@ -137,7 +137,9 @@ def vectors_of(
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size else 1
     if lanes < LEAST or not all(_is_free(s, loop.loop_var, inside, group) for s in inside):
         return None
-    together = next(n for n in range(TOGETHER, 0, -1) if size // lanes % n == 0)
+    each = sum(COUNTED + STORED + copies * _vectors(s, loop.loop_var) for s in inside)
+    most = max(1, min(TOGETHER, SMALL // each))
+    together = next(n for n in range(most, 0, -1) if size // lanes % n == 0)
     part, lane = (Var(f"{loop.loop_var.name}_{n}", loop.loop_var.dtype) for n in range(2))
     inner = part * lanes + lane
     made = substitute(store, {loop.loop_var: loop.loop_var * (together * lanes) + inner})
@@ -164,6 +166,17 @@ def difference_of_bytes(e: Any) -> Expr | None:
     sides = (difference.a, difference.b) if isinstance(difference, Sub) else ()
     are_bytes = bool(sides) and all(isinstance(s, Cast) and str(s.value.dtype) == "uint8" for s in sides)
     return difference if are_bytes else None
+
+
+def _vectors(store: BufferStore, var: Var) -> int:
+    """The instructions of the value of a store in a loop of ``var`` vectors, with the places of strided elements; what does not change there is
+    known before, and sums are in registers."""
+    made = {key(n): n for n in computed(store.value) if not isinstance(n, Var) and uses_var(n, var)}
+    loads = [
+        _access(n).stride(var) for n in made.values() if isinstance(n, BufferLoad) and n.buffer is not store.buffer
+    ]
+    operations = sum(_instructions(n) for n in made.values() if not isinstance(n, BufferLoad))
+    return operations + sum(1 if step == 1 else 2 for step in loads)
 
 
 def _access(item: BufferStore | BufferLoad) -> Access:

@@ -299,11 +299,11 @@ def _compiled(store: BufferStore, around: _Around, inside: Sequence[BufferStore]
     widest = env.lanes(width_of(store.value))
     if loop is None or around.compiled is None:
         return plain
-    each = around.compiled.innermost[loop.loop_var]
-    made = vectors_of(store, loop, inside, widest, prod(map(_extent, straight)), each)
+    at = around.loops.index(loop)
+    copies = prod(map(_extent, around.loops[at + 1 :]))
+    made = vectors_of(store, loop, inside, widest, prod(map(_extent, straight)), copies)
     if made is None:
         return plain
-    at = around.loops.index(loop)
     loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
 
     def priced(gather: float) -> _Ports:
