@@ -57,7 +57,7 @@ _LAZY = {
 }  # fmt: skip
 _BUILDERS = ("__version__", "cast", "const", "decl_buffer")
 _SUBMODULES = (
-    "ir_builder", "te", "ops", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "cost",
+    "ir_builder", "te", "ops", "extension", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "cost",
     "interp", "intrin", "library", "torch", "jax", "testing", "tune", "op", "visit",
 )  # fmt: skip
 
@@ -85,7 +85,8 @@ if TYPE_CHECKING:
 
 def _with_nodes() -> set[str]:
     """Have the names of the nodes here; gives them."""
-    nodes = {n: v for n, v in vars(importlib.import_module("tir._nodes")).items() if not n.startswith("_")}
+    names = vars(importlib.import_module("tir._nodes")).items()
+    nodes = {n: v for n, v in names if getattr(v, "__module__", type(v).__module__).startswith("tir.")}
     globals().update(nodes)
     return set(nodes)
 

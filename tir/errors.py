@@ -90,6 +90,13 @@ class TensorExpressionError(TirError):
     """A tensor expression that is none: ``place`` is the line of the user's that is at fault, where one is known.
 
     ``legal`` says what would be accepted. ``request`` is what was asked, where that is the call of an operator.
+
+    >>> from tir import te
+    >>> try:
+    ...     te.compute((16, 32), lambda i: te.var("x"), name="row")
+    ... except te.TensorExpressionError as error:
+    ...     error.rule, error.legal
+    ('`row` has 2 dimensions, but its function takes 1 (i)', 'one parameter a dimension, or *i for those that are left')
     """
 
     def __init__(self, rule: str, place: Any = None, legal: str = ""):

@@ -19,8 +19,16 @@ import pkgutil
 import sys
 import threading
 import warnings
+from collections.abc import Iterable
 
+from .checked import checked
 from .errors import TirError
+from .names import did_you_mean
+
+__all__ = [
+    "GROUPS", "INTRINSICS", "INVARIANTS", "OPERATORS", "PASSES", "PRIMITIVES", "TARGETS", "TUNE_RULES", "checked",
+    "load", "load_files", "missing", "require", "unknown",
+]  # fmt: skip
 
 PRIMITIVES = "tir.primitives"
 INVARIANTS = "tir.invariants"
@@ -73,6 +81,11 @@ def require(group: str) -> None:
 def missing(group: str) -> str:
     """What to add to an error about a name that is unknown: the packages of ``group`` that fail, and may define it."""
     return "".join(f"; {why}" for why in failures(group))
+
+
+def unknown(group: str, name: str, known: Iterable[str]) -> str:
+    """The end of an error about a ``name`` that is not ``known``: names like it, and what :func:`missing` adds."""
+    return f"{did_you_mean(name, known)}{missing(group)}"
 
 
 def failures(group: str) -> tuple[str, ...]:

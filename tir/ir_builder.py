@@ -45,6 +45,8 @@ from .stmt import (
     seq,
 )
 
+__all__ = ["BufferVar", "IRBuilder", "create"]
+
 _KINDS = {
     "serial": SERIAL, "parallel": PARALLEL, "vectorize": VECTORIZED, "vectorized": VECTORIZED, "unroll": UNROLLED,
     "unrolled": UNROLLED,

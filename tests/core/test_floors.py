@@ -7,6 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tir
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -71,6 +76,58 @@ def test_imports_lead_down():
 def test_imports_inside_of_functions_lead_down_but_to_what_shows():
     found = arrows_up(ast.walk)
     assert found.keys() == UP, found
+
+
+def is_public(module: tuple[str, ...], name: str) -> bool:
+    """Whether ``name`` is public in ``tir``, or in a module that public names lead to from there, as in ``tir.te.hybrid``."""
+    here: Any = tir
+    for part in module[1:]:
+        if part not in public_names(here):
+            return False
+        here = getattr(here, part)
+    return name in public_names(here)
+
+
+def public_names(module: Any) -> set[str]:
+    """What a module says that it has; ``te`` and ``tir`` have builders of expressions besides, which ``__dir__`` adds."""
+    return {*getattr(module, "__all__", ()), *(dir(module) if "__dir__" in vars(module) else ())}
+
+
+def private_imports(file: Path, module: ast.Module) -> list[str]:
+    """The imports of a file of ``tir.ops`` that leave it for what is not public."""
+    path = file.relative_to(ROOT).with_suffix("").parts
+    names: list[tuple[str, ...]] = []
+    for item in ast.walk(module):
+        if isinstance(item, ast.ImportFrom):
+            base = (*(path[: -item.level] if item.level else ()), *(item.module.split(".") if item.module else ()))
+            names += [(*base, a.name) for a in item.names]
+        elif isinstance(item, ast.Import):
+            names += [tuple(a.name.split(".")) for a in item.names]
+    left = [n for n in names if n[0] in ("tir", "codegen") and n[:2] != ("tir", "ops")]
+    return [".".join(n) for n in left if n[0] != "tir" or not is_public(n[:-1], n[-1])]
+
+
+def test_operators_import_public_names_alone():
+    """An author outside of the project has all that the operators here are made with."""
+    files = [*(ROOT / "tir" / "ops").rglob("*.py")]
+    assert [name for file in files for name in private_imports(file, parsed(file))] == []
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("from ..te.tensor import read", "tir.te.tensor.read"),
+        ("from ..te import user_lines", "tir.te.user_lines"),
+        ("from .. import math", "tir.math"),
+        ("def f():\n    from ..analysis.effects import effects", "tir.analysis.effects.effects"),
+        ("import tir.arith.linear", "tir.arith.linear"),
+        ("from tir.expr import Expr", "tir.expr.Expr"),
+        ("from codegen.build import build", "codegen.build.build"),
+        ("from ..interp.numbers import encode", "tir.interp.numbers.encode"),
+    ],
+)
+def test_an_import_that_is_not_public_is_found(text, name):
+    assert private_imports(ROOT / "tir" / "ops" / "order.py", ast.parse(text)) == [name]
 
 
 def test_the_page_names_what_is_there():

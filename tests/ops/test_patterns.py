@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tir import ops, te
-from tir.ops.classes import Pattern, pattern
 from tir.script import parse
+from tir.te import Pattern, pattern
 
 X = te.placeholder((6, 4), name="X")
 Y = te.placeholder((4,), name="Y")

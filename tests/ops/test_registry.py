@@ -62,6 +62,21 @@ def test_a_wrong_operator_is_found(table):
         ops.check("half")
 
 
+def test_an_error_of_an_operator_outside_of_tir_names_the_line_that_calls_it(table):
+    def wrong(x: te.Tensor) -> te.Tensor:
+        raise te.error("never right")
+
+    def misspelled(x: te.Tensor) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: te.var("i") / 2, name="misspelled")
+
+    for function in (wrong, misspelled):
+        operator(section="other", reference=np.copy, cases=CASES, namespace="mine")(function)
+    with pytest.raises(te.TensorExpressionError, match=r"ops\.mine\.wrong\(X\)  # here"):
+        ops.mine.wrong(X)  # here
+    with pytest.raises(te.TensorExpressionError, match=r'te\.var\("i"\) / 2'):  # of its formula that of the formula
+        ops.mine.misspelled(X)
+
+
 def test_a_name_is_taken_once(table):
     with pytest.raises(ValueError, match=r"broadcast_add of operator half is taken by add \(tir\.ops\.arithmetic\)"):
         operator(section="other", reference=np.add, cases=CASES, aliases=("broadcast_add",))(half)

@@ -14,7 +14,7 @@ from tir.analysis.index import index_of
 from tir.analysis.simple_blocks import is_simple_block
 from tir.cost import Machine, footprint
 from tir.function import IRModule
-from tir.ops.classes import block_pattern, pattern
+from tir.te.patterns import block_pattern, pattern
 
 from .stages import CPU, Texts, attempt
 

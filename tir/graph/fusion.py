@@ -15,10 +15,8 @@ from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
 from ..names import did_you_mean
 from ..node import cached_property
-from ..ops import classes
-from ..ops.classes import Pattern
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq
-from ..te import Tensor, compute, create_prim_func, placeholder
+from ..te import Pattern, Tensor, compute, create_prim_func, pattern, placeholder
 from ..te.computation import ComputeOp
 from ..te.tensor import PlaceholderOp
 from ..visit import statements, substitute, walk
@@ -154,13 +152,13 @@ class Formula:
 @lru_cache(maxsize=4096)
 def _told(formula: Formula) -> _About:
     func, inputs = formula.function(), formula.inputs
-    pattern = classes.pattern(func)
-    is_pointwise = pattern <= Pattern.BROADCAST and all(map(_is_pointwise, _blocks(func)))
+    kind = pattern(func)
+    is_pointwise = kind <= Pattern.BROADCAST and all(map(_is_pointwise, _blocks(func)))
     moved = _moved(func) if len(inputs) == len(formula.outputs) == 1 else None
     if moved is None:
-        return _About(pattern, is_pointwise, None, False)
+        return _About(kind, is_pointwise, None, False)
     begin = moved.begin()
-    return _About(pattern, is_pointwise, None if begin is None else begin * inputs[0].itemsize, moved.keeps_rows())
+    return _About(kind, is_pointwise, None if begin is None else begin * inputs[0].itemsize, moved.keeps_rows())
 
 
 def _is_pointwise(block: Block) -> bool:

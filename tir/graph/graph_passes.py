@@ -12,8 +12,8 @@ from ..checked import checked
 from ..errors import ModelError, TirError
 from ..interp.numbers import array_dtype
 from ..ops import registry
-from ..ops.classes import Pattern
 from ..target import Target
+from ..te import Pattern
 from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .image_layout import channels_last

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import TirError
 from ..ops import registry
-from ..ops.classes import Pattern
+from ..te import Pattern
 from .fusion import is_pointwise, pattern_of, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .sizes import Extent, usual

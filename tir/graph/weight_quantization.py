@@ -11,7 +11,7 @@ import numpy as np
 from ..checked import checked
 from ..errors import ModelError
 from ..names import did_you_mean
-from ..ops.classes import Pattern
+from ..te import Pattern
 from .fusion import pattern_of
 from .graph import Builder, Graph, Node, Value, values_in
 from .graph_passes import evaluate

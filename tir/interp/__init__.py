@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import numbers
 from .arguments import bind_arguments
 
 if TYPE_CHECKING:
     from .executor import register_extern, run
 
-__all__ = ["bind_arguments", "register_extern", "run"]
+__all__ = ["bind_arguments", "numbers", "register_extern", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,8 +7,9 @@ Each takes and gives tensors of :mod:`tir.te`. Files here are discovered automat
 from __future__ import annotations
 
 from ..extension import load_files
+from ..te import Pattern, function_of, pattern  # noqa: F401
 from .check import check  # noqa: F401
-from .classes import Pattern, function_of, pattern, schedule  # noqa: F401
+from .default_schedule import schedule  # noqa: F401
 from .registry import Argument, Case, Operator, arg, attributes, case, find, operator, operators  # noqa: F401
 
 load_files(__name__)

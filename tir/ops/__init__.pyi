@@ -11,7 +11,7 @@ from tir.ops.reduction import Axes
 from tir.te import Tensor
 
 from .check import check as check
-from .classes import Pattern as Pattern, function_of as function_of, pattern as pattern, schedule as schedule
+from .default_schedule import schedule as schedule
 from .registry import Argument as Argument, Case as Case, Operator as Operator, arg as arg, attributes as attributes, case as case, find as find, operator as operator, operators as operators
 from . import nn as nn
 

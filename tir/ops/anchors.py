@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, cast, const, max_, min_
+from .. import DType, Expr, cast, const
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute, exp
-from ..te.symbolic_sizes import at_most
-from ..te.user_lines import error
+from ..te import Tensor, at_most, compute, error, exp
+from ..te.hybrid import statements
 from .boxes import non_max_suppression, numpy_non_max_suppression
 from .element_places import one_of
-from .imperative import loops, statements
+from .imperative import loops
 from .registry import arg, case, complete, operator
 
 

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..dtype import DType
-from ..expr import IntImm, Let, Select, Var, cast, const
+from .. import DType, IntImm, Let, Select, Var, cast, const, te
 from ..ir_builder import BufferVar, IRBuilder
-from ..op import call
 from ..te import Tensor
+from ..te.hybrid import statements
 from .families import SECTION, binary, pairs
-from .imperative import loops, statements
+from .imperative import loops
 from .operands import Operand, common_type, elementwise, require_kind, values_of
 from .promotion import wide
 from .registry import operator
@@ -56,9 +54,9 @@ def floor_divide(x: Any, y: Any) -> Any:
         return x // y
     kind, result = wide(x.dtype), x.dtype
     x, y = cast(kind, x), cast(kind, y)
-    rest = call("fmod", x, y)
+    rest = te.fmod(x, y)
     whole = (x - rest) / y - Select(_is_above(rest, y), const(1, kind), const(0, kind))
-    return cast(result, Select(y == 0, x / y, call("copysign", call("nearbyint", whole), x / y)))
+    return cast(result, Select(y == 0, x / y, te.copysign(te.nearbyint(whole), x / y)))
 
 
 def _is_above(rest: Any, y: Any) -> Any:
@@ -82,21 +80,21 @@ def remainder(x: Any, y: Any) -> Any:
     """What ``floor_divide`` leaves, with the sign of ``y``: ``x % y`` of Python."""
     if x.dtype.is_int:
         return x % y
-    rest = call("fmod", x, y)
+    rest = te.fmod(x, y)
     return Select(_is_above(rest, y), rest + y, rest)
 
 
 @binary(np.fmod, pairs("any", "nonzero"), aliases=("mod", "trunc_mod", "truncmod"))
 def fmod(x: Any, y: Any) -> Any:
     """What ``trunc_divide`` leaves, with the sign of ``x``: ``x % y`` of C."""
-    return te.truncmod(x, y) if x.dtype.is_int else call("fmod", x, y)
+    return te.truncmod(x, y) if x.dtype.is_int else te.fmod(x, y)
 
 
 @binary(np.power, pairs("positive", "positive"), aliases=("power", "broadcast_power"))
 def pow(x: Any, y: Any) -> Any:
     """``x`` to the power of ``y``. A negative power of integers has no defined value."""
     if x.dtype.is_float:
-        return call("pow", x, y)
+        return te.pow(x, y)
     return _power(x, y.value) if isinstance(y, IntImm) else _integer_power(x, y)
 
 
@@ -142,19 +140,19 @@ def minimum(x: Any, y: Any) -> Any:
 @binary(np.arctan2, pairs("nonzero", kinds=_FLOAT), kinds=_FLOAT)
 def atan2(x: Any, y: Any) -> Any:
     """The angle of the point at ``(y, x)``, between -pi and pi: ``atan(x / y)`` in the right quadrant."""
-    return call("atan2", x, y)
+    return te.atan2(x, y)
 
 
 @binary(np.hypot, pairs(kinds=_FLOAT), kinds=_FLOAT)
 def hypot(x: Any, y: Any) -> Any:
     """``sqrt(x * x + y * y)`` without overflow."""
-    return call("hypot", x, y)
+    return te.hypot(x, y)
 
 
 @binary(np.copysign, pairs(kinds=_FLOAT), kinds=_FLOAT)
 def copysign(x: Any, y: Any) -> Any:
     """``x`` with the sign of ``y``."""
-    return call("copysign", x, y)
+    return te.copysign(x, y)
 
 
 def _numpy_nextafter(x: Any, y: Any) -> Any:
@@ -168,7 +166,7 @@ def _numpy_nextafter(x: Any, y: Any) -> Any:
 @binary(_numpy_nextafter, pairs(kinds=_FLOAT), kinds=_FLOAT)
 def nextafter(x: Any, y: Any) -> Any:
     """The number of the type that is next to ``x`` on the way to ``y``; ``y`` where both are equal, nan if either is nan."""
-    return call("nextafter", x, y)
+    return te.nextafter(x, y)
 
 
 @binary(np.logaddexp, pairs(kinds=_FLOAT), kinds=_FLOAT, aliases=("log_add_exp",))

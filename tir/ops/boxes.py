@@ -7,14 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, as_expr, cast, const, max_, min_
+from .. import DType, Expr, as_expr, cast, const
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute, if_then_else
+from ..te import Tensor, compute, error, if_then_else
 from ..te import all as all_
-from ..te.user_lines import error
+from ..te.hybrid import statements
 from .element_places import as_index, constant_of, integer
-from .imperative import loops, statements
+from .imperative import loops
 from .registry import arg, case, complete, operator
 from .sorting import order_of
 

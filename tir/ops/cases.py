@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..dtype import DType
-from ..expr import Var
+from .. import DType, Var, te
 from ..interp import numbers
 
 Draw = Callable[[np.random.Generator, "tuple[int, ...]", DType], Any]

@@ -11,11 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtype import DType
-from ..expr import Expr
-from ..te import Tensor
-from ..te.symbolic_sizes import equate, equate_shapes, is_multiple
-from ..te.user_lines import error
+from .. import DType, Expr
+from ..te import Tensor, equate, equate_shapes, error, is_multiple
 from .promotion import kind_of
 from .shapes import axis_of, broadcast
 

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..expr import Select, cast, const
-from ..op import call
-from ..te import Tensor
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import Select, cast, const, te
+from ..te import Tensor, data_type, error
 from .cases import arg, case
 from .element_places import integer
 from .operands import Operand, as_type, common_type, elementwise, require_kind, values_of
@@ -90,7 +86,7 @@ def reinterpret(x: te.Tensor, dtype: Any) -> te.Tensor:
         raise error(f"{x.dtype} has {x.dtype.bits} bits, and {want} {want.bits}", "a type of the same size")
     if want is x.dtype:
         return elementwise("reinterpret", lambda e: e, values_of(x))
-    return elementwise("reinterpret", lambda e: call("reinterpret", e, dtype=want), values_of(x))
+    return elementwise("reinterpret", lambda e: te.reinterpret(want, e), values_of(x))
 
 
 # ---------------------------------------------------------------- selections
@@ -231,4 +227,4 @@ def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor
     if x.dtype != "int32":
         raise error(f"a product in fixed point is of int32, but `{x.name}` is {x.dtype}", "cast it first")
     factors = [const(n, "int32") for n in (multiplier, 31, shift)]
-    return te.compute(x.shape, lambda *i: call("q_multiply_shift", x[i], *factors), name="fixed_point_multiply")
+    return te.compute(x.shape, lambda *i: te.q_multiply_shift(x[i], *factors), name="fixed_point_multiply")

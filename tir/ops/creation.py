@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arith import simplify
-from ..dtype import DType
-from ..expr import Expr, as_expr, cast, const, max_
-from ..op import call
-from ..te import Tensor, compute, if_then_else
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import DType, Expr, as_expr, cast, const, simplify, te
+from .. import max as max_
+from ..te import Tensor, compute, data_type, error, if_then_else
 from .element_places import as_index, constant_of, integer, sized
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -172,7 +168,7 @@ def hamming_window(window_size: int, periodic: bool, alpha: float, beta: float, 
     turn = 2 * math.pi / max(count if periodic else count - 1, 1)
 
     def element(number: Any) -> Expr:
-        wave = call("cos", cast("float64", number) * const(turn, "float64"))
+        wave = te.cos(cast("float64", number) * const(turn, "float64"))
         return cast(kind, const(float(alpha), "float64") - const(float(beta), "float64") * wave)
 
     return compute((count,), element, name="hamming_window")

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..analysis.block_regions import block_access_region
-from ..buffer import IterVar, Range, decl_buffer
-from ..dtype import DType
-from ..expr import TRUE, BufferLoad, Expr, Max, Min, Var, cast, const, digits_of, is_const
-from ..op import call
-from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, Stmt
+from .. import (
+    TRUE,
+    Block,
+    BlockRealize,
+    BufferLoad,
+    BufferStore,
+    DType,
+    Expr,
+    For,
+    IterVar,
+    Max,
+    Min,
+    Range,
+    Stmt,
+    Var,
+    cast,
+    const,
+    digits_of,
+    is_const,
+    te,
+)
+from ..analysis import block_access_region
+from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
-from ..te.hybrid import HybridOp
-from ..te.tag import notes
+from ..te.hybrid import statements
 from .cases import Case, arg, case
 from .reduction import accumulator, sum_type
 from .registry import operator
@@ -126,9 +141,7 @@ def logcumsumexp(x: te.Tensor, axis: int = -1) -> te.Tensor:
 
     def combine(a: Any, b: Any) -> Expr:
         larger = Max(a, b)
-        return call(
-            "if_then_else", a == b, a + math.log(2), larger + te.log1p(te.exp(Min(a, b) - larger)), dtype=x.dtype
-        )
+        return te.if_then_else(a == b, a + math.log(2), larger + te.log1p(te.exp(Min(a, b) - larger)))
 
     return _own("logcumsumexp", combine, x, axis)
 
@@ -174,7 +187,6 @@ def _recurrence(
 
     The loops are in the order of the axes, so that memory is walked through once.
     """
-    source, out = (decl_buffer(x.shape, d, n) for d, n in ((x.dtype, "x"), (dtype, name)))
     loops = [Var(f"i{n}", extent.dtype) for n, extent in enumerate(x.shape)]
     iterators = [
         IterVar(Range(const(0, i.dtype), extent), Var(f"v_{i.name}", i.dtype), "opaque" if n == axis else "spatial")
@@ -182,13 +194,18 @@ def _recurrence(
     ]
     here = tuple(v.var for v in iterators)
     before = (*here[:axis], here[axis] - 1, *here[axis + 1 :])
-    taken = cast(dtype, BufferLoad(source, before if exclusive else here))
-    combined = combine(BufferLoad(out, before), taken)
-    first = start if exclusive else cast(dtype, BufferLoad(source, here))
-    value = first if is_const(x.shape[axis], 1) else call("if_then_else", here[axis] == 0, first, combined, dtype=dtype)
-    block = Block(tuple(iterators), (), (), name, BufferStore(out, value, here))
-    reads, writes = block_access_region(block)
-    body: Stmt = BlockRealize(tuple(loops), TRUE, block.replace(reads=tuple(reads), writes=tuple(writes)))
-    for loop, extent in reversed(list(zip(loops, x.shape))):
-        body = For(loop, const(0, loop.dtype), extent, SERIAL, body)
-    return HybridOp(name, (x,), (source,), (out,), body, **notes()).output(0)
+
+    def emit(ib: IRBuilder, ins: Sequence[BufferVar], outs: Sequence[BufferVar], _: Any) -> None:
+        source, out = ins[0].buffer, outs[0].buffer
+        taken = cast(dtype, BufferLoad(source, before if exclusive else here))
+        combined = combine(BufferLoad(out, before), taken)
+        first = start if exclusive else cast(dtype, BufferLoad(source, here))
+        value = first if is_const(x.shape[axis], 1) else te.if_then_else(here[axis] == 0, first, combined)
+        block = Block(tuple(iterators), (), (), name, BufferStore(out, value, here))
+        reads, writes = block_access_region(block)
+        body: Stmt = BlockRealize(tuple(loops), TRUE, block.replace(reads=tuple(reads), writes=tuple(writes)))
+        for loop, extent in reversed(list(zip(loops, x.shape))):
+            body = For(loop, const(0, loop.dtype), extent, "serial", body)
+        ib.emit(body)
+
+    return statements(name, [x], [(x.shape, dtype)], emit)[0]

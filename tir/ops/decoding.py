@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Expr, const
-from ..te import Tensor, compute, if_then_else
-from ..te.user_lines import error
+from .. import Expr, const
+from ..te import Tensor, compute, error, if_then_else
 from .anchors import moved_corners
 from .nn.softmaxes import softmax
 from .registry import arg, case, operator

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import const, max_
-from ..te import Tensor, compute
-from ..te.user_lines import error
+from .. import const, simplify
+from .. import max as max_
+from ..te import Tensor, compute, error
 from .creation import full
 from .element_places import constant, integer, replaced
 from .joining import concatenate

@@ -6,13 +6,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..arith import simplify
-from ..dtype import DType
-from ..expr import Expr, IntImm, as_expr, cast, const, is_const, max_, min_
-from ..te import Tensor, compute, if_then_else
-from ..te.symbolic_sizes import at_most
-from ..te.tensor import data_type, size
-from ..te.user_lines import error
+from .. import DType, Expr, IntImm, as_expr, cast, const, is_const, simplify
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, as_size, at_most, compute, data_type, error, if_then_else
 from .shapes import axis_of
 
 MOVED_DTYPES = ("int8", "uint16", "int64", "float16", "bfloat16", "float64", "bool")  # that cases move elements of
@@ -163,7 +160,7 @@ def gathered(shape: Sequence[Any], dtype: Any, element: Callable[..., Any], name
 
 def sized(shape: Any, what: str) -> tuple[Expr, ...]:
     """``shape`` as integer expressions. Raises ``TensorExpressionError`` for a negative extent and for what is none."""
-    made = tuple(size(s, f"an extent of {what}") for s in listed(shape))
+    made = tuple(as_size(s, f"an extent of {what}") for s in listed(shape))
     if any(isinstance(s, IntImm) and s.value < 0 for s in made):
         raise error(f"{what} is {made}: an extent is at least 0")
     return made

@@ -11,10 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..expr import Expr
-from ..te import Tensor, if_then_else
-from ..te.symbolic_sizes import at_most, equate_shapes
-from ..te.user_lines import error
+from .. import Expr
+from ..te import Tensor, at_most, equate_shapes, error, if_then_else
 from .element_places import MOVED_DTYPES, as_index, clamped, gathered, integer, listed, replaced, require_integers
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index

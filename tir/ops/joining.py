@@ -7,10 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, cast, const, is_const
-from ..te import Tensor, compute
-from ..te.user_lines import error
+from .. import Expr, cast, const, is_const, simplify
+from ..te import Tensor, compute, error
 from .element_places import MOVED_DTYPES, integer, listed, one_of, replaced
 from .promotion import result_type
 from .registry import arg, case, operator

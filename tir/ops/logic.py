@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import expr as ir
-from ..expr import Select, const
-from ..op import call
+from .. import EQ, NE, IntImm, Select, bit_op, compare, const, te
+from .. import logical_and as and_
+from .. import logical_not as not_
+from .. import logical_or as or_
+from .. import min as min_
 from .cases import Case, arg, case
 from .families import binary, pairs, singles, unary
 
@@ -19,13 +21,13 @@ _INTEGER = ("integer",)
 @binary(np.equal, pairs(kinds=_ANY), kinds=_ANY, result="bool")
 def equal(x: Any, y: Any) -> Any:
     """Whether ``x`` is ``y``; nan equals nothing."""
-    return ir.compare(ir.EQ, x, y)
+    return compare(EQ, x, y)
 
 
 @binary(np.not_equal, pairs(kinds=_ANY), kinds=_ANY, result="bool")
 def not_equal(x: Any, y: Any) -> Any:
     """Whether ``x`` is not ``y``; nan differs from everything."""
-    return ir.compare(ir.NE, x, y)
+    return compare(NE, x, y)
 
 
 @binary(np.less, pairs(), result="bool")
@@ -58,25 +60,25 @@ def greater_equal(x: Any, y: Any) -> Any:
 @binary(np.logical_and, pairs(kinds=_BOOL), kinds=_BOOL)
 def logical_and(x: Any, y: Any) -> Any:
     """Whether both are true. Of numbers say ``not_equal(x, 0)``."""
-    return ir.logical_and(x, y)
+    return and_(x, y)
 
 
 @binary(np.logical_or, pairs(kinds=_BOOL), kinds=_BOOL)
 def logical_or(x: Any, y: Any) -> Any:
     """Whether one is true."""
-    return ir.logical_or(x, y)
+    return or_(x, y)
 
 
 @binary(np.logical_xor, pairs(kinds=_BOOL), kinds=_BOOL)
 def logical_xor(x: Any, y: Any) -> Any:
     """Whether just one is true."""
-    return ir.compare(ir.NE, x, y)
+    return compare(NE, x, y)
 
 
 @unary(np.logical_not, singles(kinds=_BOOL), kinds=_BOOL)
 def logical_not(x: Any) -> Any:
     """Whether it is false."""
-    return ir.logical_not(x)
+    return not_(x)
 
 
 # ---------------------------------------------------------------- bits
@@ -128,10 +130,10 @@ def bitwise_right_shift(x: Any, y: Any) -> Any:
 
 
 def _shifted(op: str, x: Any, y: Any, beyond: Any) -> Any:
-    if isinstance(y, ir.IntImm):
-        return ir.bit_op(op, x, y) if y.value < x.dtype.bits else beyond
+    if isinstance(y, IntImm):
+        return bit_op(op, x, y) if y.value < x.dtype.bits else beyond
     last = const(x.dtype.bits - 1, x.dtype)
-    return Select(y <= last, ir.bit_op(op, x, ir.min_(y, last)), beyond)
+    return Select(y <= last, bit_op(op, x, min_(y, last)), beyond)
 
 
 def _set_bits(x: np.ndarray) -> np.ndarray:
@@ -141,4 +143,4 @@ def _set_bits(x: np.ndarray) -> np.ndarray:
 @unary(_set_bits, singles(kinds=_INTEGER), kinds=_INTEGER)
 def popcount(x: Any) -> Any:
     """How many bits are set, in the type of ``x``; of a negative number those of its two's complement."""
-    return call("popcount", x)
+    return te.popcount(x)

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, as_expr, cast, const, max_, min_
-from ..te import Tensor, all, compute, if_then_else
-from ..te.symbolic_sizes import equate, equate_shapes
-from ..te.user_lines import error
+from .. import Expr, as_expr, cast, const, simplify
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, all, compute, equate, equate_shapes, error, if_then_else
 from .element_places import MOVED_DTYPES, as_index, constant_of, integer, listed
 from .registry import arg, case, operator
 from .shapes import axis_of

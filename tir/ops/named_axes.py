@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Expr, cast, const
-from ..te import Tensor, compute, reduce_axis
-from ..te.symbolic_sizes import equate
-from ..te.user_lines import error
+from .. import Expr, cast, const
+from ..te import Tensor, compute, equate, error, reduce_axis
 from .element_places import is_one, listed
 from .products import ProductType, product_type
 from .registry import arg, case, operator

@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import te
-from ..dtype import DType
-from ..expr import Expr, as_expr, cast, const
-from ..te import Tensor
-from ..te.tensor import value_of
-from ..te.user_lines import error
+from .. import DType, Expr, as_expr, cast, const, te
+from ..te import Tensor, error
 from .promotion import kind_of, result_type, weak_type
 from .registry import described
 from .shapes import Shape, broadcast, read_index
@@ -39,7 +35,7 @@ def values_of(operand: Any) -> Values:
     if isinstance(operand, (bool, int, float)):
         return Values((), None, lambda _: operand)
     try:
-        made = None if hasattr(operand, "__array__") else value_of(operand)
+        made = None if hasattr(operand, "__array__") else as_expr(operand)
     except TypeError:
         made = None
     if made is None:

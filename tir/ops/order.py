@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Expr, min_
-from ..te import Tensor, compute, if_then_else
-from ..te.symbolic_sizes import equate
-from ..te.tensor import size
-from ..te.user_lines import error
+from .. import Expr
+from .. import min as min_
+from ..te import Tensor, as_size, compute, equate, error, if_then_else
 from .element_places import MOVED_DTYPES, as_index, axes_in_order, gathered, listed, replaced
 from .registry import arg, case, operator
 from .shapes import axes_of, axis_of
@@ -107,7 +105,7 @@ def roll(x: Tensor, shift: Any, axis: Any = None) -> Tensor:
     def element(*indices: Any) -> Expr:
         places = list(indices)
         for a, s in zip(axes, shifts):
-            places[a] = (places[a] - size(s, "a shift")) % x.shape[a]
+            places[a] = (places[a] - as_size(s, "a shift")) % x.shape[a]
         return x(*places)
 
     return gathered(x.shape, x.dtype, element, "roll")

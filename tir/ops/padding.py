@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, is_const, max_, min_
-from ..te import Tensor, all, compute, if_then_else
-from ..te.user_lines import error
+from .. import Expr, is_const, simplify
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, all, compute, error, if_then_else
 from .contract import BY_PADS
 from .element_places import MOVED_DTYPES, chosen, constant_of, listed, sized
 from .registry import arg, case, operator

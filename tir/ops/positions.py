@@ -7,17 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import expr as ir
-from .. import te
-from ..analysis.reduction_forms import MAXIMUM, MINIMUM, Combiner
-from ..dtype import DType
-from ..expr import Expr, Select, const, is_const, logical_and, logical_or
-from ..te import Tensor
-from ..te.reducers import Reducer
-from ..te.user_lines import error
+from .. import EQ, NE, DType, Expr, Select, compare, const, is_const, logical_and, logical_or, te
+from ..te import Reducer, Tensor, error
 from .cases import Case, arg, case
 from .element_places import positions_type
-from .reduction import SECTION, Reduction
+from .reduction import SECTION, Reduction, highest, lowest
 from .registry import operator
 from .shapes import axis_of
 
@@ -64,7 +58,7 @@ def argmax(
     >>> ops.argmax(te.placeholder((4, 3)), axis=-1)
     Tensor(argmax, (4,), int64)
     """
-    return _position("argmax", MAXIMUM, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
+    return _position("argmax", lowest, lambda a, b: a > b, x, axis, keepdims, select_last_index, dtype)
 
 
 @operator(shapes="(…) integer|float -> (…r)", section=SECTION, reference=_reference(np.argmin), cases=_CASES)
@@ -77,12 +71,12 @@ def argmin(
     >>> ops.argmin(te.placeholder((4, 3)), axis=0, dtype="int32")
     Tensor(argmin_v0, (3,), int32)
     """
-    return _position("argmin", MINIMUM, lambda a, b: a < b, x, axis, keepdims, select_last_index, dtype)
+    return _position("argmin", highest, lambda a, b: a < b, x, axis, keepdims, select_last_index, dtype)
 
 
 def _position(
     name: str,
-    start: Combiner,
+    start: Callable[[DType], Expr],
     beats: Callable[[Any, Any], Expr],
     x: Tensor,
     axis: Any,
@@ -112,23 +106,23 @@ def _position(
     return found if counted is kind else te.compute(over.shape, lambda *i: found[i].astype(kind), name=name)
 
 
-def _reducer(name: str, start: Combiner, beats: Callable[[Any, Any], Expr], last: bool) -> Reducer:
+def _reducer(name: str, start: Callable[[DType], Expr], beats: Callable[[Any, Any], Expr], last: bool) -> Reducer:
     """Of two (position, value) the one that beats the other, and of equal ones the first or the last."""
 
     def combine(a: Any, b: Any) -> Any:
         (at, value), (other_at, other) = a, b
         is_earlier = at > other_at if last else at < other_at
-        stays = logical_or(beats(value, other), logical_and(ir.compare(ir.EQ, value, other), is_earlier))
+        stays = logical_or(beats(value, other), logical_and(compare(EQ, value, other), is_earlier))
         if value.dtype.is_float:
-            is_number = ir.compare(ir.EQ, other, other)
-            is_nan = ir.compare(ir.NE, value, value)
+            is_number = compare(EQ, other, other)
+            is_nan = compare(NE, value, value)
             stays = logical_or(stays, logical_and(is_nan, logical_or(is_earlier, is_number)))
         return Select(stays, at, other_at), Select(stays, value, other)
 
     def identity(index: DType, value: DType) -> Any:
-        return const(-1 if last and index.code == "int" else index.max_value, index), start.identity(value)
+        return const(-1 if last and index.code == "int" else index.max_value, index), start(value)
 
     return te.comm_reducer(combine, identity, name=name)
 
 
-position_of_greatest = _reducer("greatest", MAXIMUM, lambda a, b: a > b, last=False)
+position_of_greatest = _reducer("greatest", lowest, lambda a, b: a > b, last=False)

@@ -7,13 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import te
-from ..dtype import DType
-from ..expr import Expr
-from ..te import Tensor
-from ..te.symbolic_sizes import equate
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import DType, Expr, te
+from ..te import Tensor, data_type, equate, error
 from .contract import BY_RANK
 from .element_places import replaced
 from .operands import require_kind

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from ..dtype import BOOL, DType
-from ..te.user_lines import error
+from .. import BOOL, DType
+from ..te import error
 
 
 def kind_of(dtype: DType) -> str:

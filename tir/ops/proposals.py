@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, cast, const, max_, min_
+from .. import DType, Expr, cast, const
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute, exp, floor, if_then_else
+from ..te import Tensor, compute, equate, error, exp, floor, if_then_else
 from ..te import any as any_
-from ..te.symbolic_sizes import equate
-from ..te.user_lines import error
+from ..te.hybrid import statements
 from .boxes import Suppression, numpy_iou, overlap
 from .element_places import integer, one_of
-from .imperative import statements
 from .registry import arg, case, complete, operator
 from .sorting import order_of
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import DType
-from ..expr import Expr, Select, cast, const, min_
+from .. import DType, Expr, Select, cast, const
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import if_then_else
 from .element_places import constant

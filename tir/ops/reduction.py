@@ -13,15 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..analysis.reduction_forms import MAXIMUM, MINIMUM
-from ..dtype import DType
-from ..expr import FALSE, NE, TRUE, Expr, IntImm, cast, compare, const, is_const, logical_and, logical_or
-from ..te import Tensor
-from ..te.reducers import Reducer
-from ..te.symbolic_sizes import equate
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import FALSE, NE, TRUE, DType, Expr, IntImm, cast, compare, const, is_const, logical_and, logical_or, te
+from ..te import Reducer, Tensor, data_type, equate, error
 from .cases import Case, arg, case
 from .contract import BY_AXES
 from .element_places import sized
@@ -35,10 +28,20 @@ Axes = int | Sequence[int] | None
 _NUMBERS = ("integer", "float")
 _all = te.comm_reducer(logical_and, lambda _: TRUE, name="all")
 _any = te.comm_reducer(logical_or, lambda _: FALSE, name="any")
-maximum_reducer = te.comm_reducer(
-    lambda x, y: te.max(x, y), MAXIMUM.identity, name="max"
-)  # of no finite numbers infinite
-minimum_reducer = te.comm_reducer(lambda x, y: te.min(x, y), MINIMUM.identity, name="min")
+
+
+def lowest(dtype: DType) -> Expr:
+    """The least value of a type, infinite where it has infinities: what a maximum starts from."""
+    return const(dtype.ends[0], dtype)
+
+
+def highest(dtype: DType) -> Expr:
+    """The greatest value of a type, infinite where it has infinities: what a minimum starts from."""
+    return const(dtype.ends[1], dtype)
+
+
+maximum_reducer = te.comm_reducer(lambda x, y: te.max(x, y), lowest, name="max")
+minimum_reducer = te.comm_reducer(lambda x, y: te.min(x, y), highest, name="min")
 
 
 @dataclass(frozen=True)

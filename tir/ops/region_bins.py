@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, cast, const, max_, min_
-from ..op import call
-from ..te import Tensor, compute, if_then_else, reduce_axis
+from .. import DType, Expr, cast, const, te
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, compute, error, if_then_else, reduce_axis
 from ..te import any as any_
 from ..te import sum as sum_
-from ..te.user_lines import error
 from .element_places import chosen, clamped, gathered, integer, listed, sized
 from .reduction import maximum_reducer
 from .registry import arg, case, operator
@@ -97,7 +96,7 @@ def roi_align_nchw(
     bins = compute((rois.shape[0], 2, 2), bin_of, name="roi_bins")
 
     def samples(roi: Any, n: int) -> Expr:
-        return const(ratio) if ratio > 0 else cast("int32", call("ceil", bins(roi, n, 1)))
+        return const(ratio) if ratio > 0 else cast("int32", te.ceil(bins(roi, n, 1)))
 
     def place(roi: Any, n: int, cell: Any, k: Any) -> Expr:
         step = (cast(kind, k) + half) / cast(kind, samples(roi, n))
@@ -185,7 +184,7 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
 
     def bounds(roi: Any, n: int, cell: Any, cells: Expr) -> tuple[Expr, Expr]:
         first, last = (
-            cast("int32", call("floor", rois[roi, k - n] * const(float(spatial_scale), kind) + const(0.5, kind)))
+            cast("int32", te.floor(rois[roi, k - n] * const(float(spatial_scale), kind) + const(0.5, kind)))
             for k in (2, 4)
         )
         length, extent = max_(last - first + 1, 1), data.shape[2 + n]

@@ -17,15 +17,9 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
-from .. import extension
-from ..checked import checked
-from ..errors import TensorExpressionError
-from ..expr import Expr
-from ..names import did_you_mean
-from ..node import cached_property
-from ..te import Tensor
-from ..te.symbolic_sizes import requirements
-from ..te.user_lines import error, users_errors
+from .. import Expr, extension
+from ..extension import checked
+from ..te import Tensor, TensorExpressionError, error, requirements, user_place, users_errors
 from .cases import Argument, Case, arg, case, example
 from .contract import Contract
 from .element_places import chosen
@@ -64,7 +58,7 @@ class Operator:
         """The parameters that are tensors."""
         return tensors_of(self.signature)
 
-    @cached_property
+    @functools.cached_property
     def signature(self) -> inspect.Signature:
         """The parameters of the function."""
         return inspect.signature(self.function)
@@ -254,7 +248,7 @@ def reshown(namespace: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _unknown(name: str) -> str:
     """The end of an error about the unknown operator ``name``."""
-    return f"{did_you_mean(name, _NAMES)}{extension.missing(extension.OPERATORS)}"
+    return extension.unknown(extension.OPERATORS, name, _NAMES)
 
 
 class Namespace:
@@ -392,11 +386,13 @@ def _without_types(signature: inspect.Signature) -> inspect.Signature:
 
 @contextmanager
 def _request(text: Callable[[], str]) -> Iterator[None]:
-    """Errors about a tensor expression show what was asked: the outermost call."""
+    """Errors about a tensor expression show what was asked: the outermost call, and where it is, unless a formula is at fault."""
     try:
         yield
     except TensorExpressionError as exc:
         exc.request = text()
+        if exc.__cause__ is None:
+            exc.place = user_place()
         raise
 
 

@@ -8,11 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, const, digits_of
-from ..te import Tensor, compute
-from ..te.symbolic_sizes import at_most, equate, is_multiple
-from ..te.user_lines import error
+from .. import Expr, const, digits_of, simplify
+from ..te import Tensor, at_most, compute, equate, error, is_multiple
 from .contract import BY_LAYOUT
 from .element_places import flat_index, gathered, integer, listed, require_rank, sized
 from .order import transpose

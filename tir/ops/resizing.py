@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, as_expr, cast, const, max_
-from ..op import call
-from ..te import Tensor, all, any, if_then_else
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import DType, Expr, as_expr, cast, const, te
+from .. import max as max_
+from ..te import Tensor, all, any, data_type, error, if_then_else
 from .cases import Case, arg, case
 from .contract import BY_LAYOUT
 from .element_places import chosen, clamped, constant, constant_of, gathered, require_rank, sized
@@ -55,18 +52,18 @@ def at_fraction(numerator: Expr, denominator: Expr, dtype: DType) -> Between:
 
 def at_number(value: Expr) -> Between:
     """The index nearest below a floating-point coordinate."""
-    base = cast("int32", call("floor", value))
+    base = cast("int32", te.floor(value))
 
     def nearest(rounding: str) -> Expr:
         rounded = {
-            "floor": call("floor", value),
-            "ceil": call("ceil", value),
-            "round_prefer_floor": call("ceil", value - 0.5),
-            "even": call("nearbyint", value),
+            "floor": te.floor(value),
+            "ceil": te.ceil(value),
+            "round_prefer_floor": te.ceil(value - 0.5),
+            "even": te.nearbyint(value),
         }
-        return cast("int32", rounded.get(rounding, call("floor", value + 0.5)))
+        return cast("int32", rounded.get(rounding, te.floor(value + 0.5)))
 
-    return Between(base, value - call("floor", value), nearest)
+    return Between(base, value - te.floor(value), nearest)
 
 
 ROUNDINGS = ("round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")

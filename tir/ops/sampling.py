@@ -7,14 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, cast, const, max_, min_
-from ..op import call
-from ..te import Tensor, all, compute, if_then_else, reduce_axis
+from .. import DType, Expr, cast, const, te
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, all, compute, data_type, equate, error, if_then_else, reduce_axis
 from ..te import any as any_
-from ..te.symbolic_sizes import equate
-from ..te.tensor import data_type
-from ..te.user_lines import error
 from .cases import Case
 from .contract import BY_LAYOUT
 from .element_places import as_index, chosen, clamped, constant_of, gathered, integer, listed, require_rank, sized
@@ -298,7 +295,7 @@ def _grid_taps(grid: Tensor, extents: Sequence[Expr], how: str, padding: str, al
         if how != "cubic":
             number = _padded(number, extent, padding, align_corners)
             return _one_of(taps_of(at_number(number), how, "even", 0.0), k, kind)
-        base = call("floor", number)
+        base = te.floor(number)
         weight = _one_of([(extent, w) for w in cubic_weights(number - base, -0.75)], k, kind)[1]
         moved = _padded(base + cast(kind, k - 1), extent, padding, align_corners)
         return cast("int32", moved), weight
@@ -323,10 +320,10 @@ def _padded(place: Expr, extent: Expr, mode: str, align_corners: bool) -> Expr:
     if mode == "reflection":
         low, span = (0.0, last) if align_corners else (-0.5, last + const(1, kind))
         span = max_(span, const(1, kind)) if align_corners else span
-        from_low = call("fabs", place - const(low, kind))
-        turns = call("floor", from_low / span)
+        from_low = te.fabs(place - const(low, kind))
+        turns = te.floor(from_low / span)
         rest = from_low - turns * span
-        is_even = turns - call("floor", turns * const(0.5, kind)) * const(2, kind) < const(0.5, kind)
+        is_even = turns - te.floor(turns * const(0.5, kind)) * const(2, kind) < const(0.5, kind)
         place = if_then_else(is_even, rest, span - rest) + const(low, kind)
     return max_(min_(place, last), const(0, kind))
 

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, const
+from .. import DType, Expr, const
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute
-from ..te.symbolic_sizes import equate
-from ..te.user_lines import error
+from ..te import Tensor, compute, equate, error
+from ..te.hybrid import statements
 from .element_places import product, sized
-from .imperative import loops, statements
+from .imperative import loops
 from .registry import arg, case, operator
 from .sorting import is_less, order_of
 

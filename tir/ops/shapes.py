@@ -6,9 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..arith import simplify
-from ..expr import Expr, IntImm, is_const
-from ..te.user_lines import error
+from .. import Expr, IntImm, is_const, simplify
+from ..te import error
 
 Shape = tuple[Expr, ...]
 

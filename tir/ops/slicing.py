@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, IntImm, as_expr, const, is_const, max_, min_
-from ..te import Tensor, all, compute, if_then_else
-from ..te.symbolic_sizes import at_most, equate_shapes
-from ..te.user_lines import error
+from .. import Expr, IntImm, as_expr, const, is_const, simplify
+from .. import max as max_
+from .. import min as min_
+from ..te import Tensor, all, at_most, compute, equate_shapes, error, if_then_else
 from .element_places import (
     MOVED_DTYPES,
     as_index,

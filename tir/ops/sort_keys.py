@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtype import DType
-from ..expr import EQ, Expr, Select, cast, compare, const
-from ..op import call
+from .. import EQ, DType, Expr, Select, cast, compare, const, te
 
 
 class Key:
@@ -23,8 +21,8 @@ class Key:
         """The key of an element."""
         if not self.dtype.is_float:
             return self._turned(cast(self.kind, x))
-        bits = call("reinterpret", cast(self.whole, x), dtype=str(self.kind))
-        is_nan = call("isnan", _wide(x))
+        bits = te.reinterpret(str(self.kind), cast(self.whole, x))
+        is_nan = te.isnan(_wide(x))
         return self._turned(Select(is_nan, const(self.kind.max_value, self.kind), self._folded(bits)))
 
     def value(self, key: Expr) -> Expr:
@@ -32,7 +30,7 @@ class Key:
         key = self._turned(key)
         if not self.dtype.is_float:
             return cast(self.dtype, key)
-        return cast(self.dtype, call("reinterpret", self._folded(key), dtype=str(self.whole)))
+        return cast(self.dtype, te.reinterpret(str(self.whole), self._folded(key)))
 
     def _folded(self, bits: Expr) -> Expr:
         """The bits of a float, those of a negative one but the sign turned: its own inverse."""
@@ -40,7 +38,7 @@ class Key:
         return bits ^ (sign & const(self.kind.max_value, self.kind))
 
     def _turned(self, key: Expr) -> Expr:
-        return key if self.is_ascending else call("bitwise_not", key)
+        return key if self.is_ascending else te.bitwise_not(key)
 
 
 class UnsignedKey:
@@ -53,11 +51,11 @@ class UnsignedKey:
     def of(self, x: Expr) -> Expr:
         """The key of an element."""
         key = self.signed.of(x)
-        return call("reinterpret", key, dtype=str(self.kind)) ^ self._top()
+        return te.reinterpret(str(self.kind), key) ^ self._top()
 
     def value(self, key: Expr) -> Expr:
         """The element with this key."""
-        return self.signed.value(call("reinterpret", key ^ self._top(), dtype=str(self.signed.kind)))
+        return self.signed.value(te.reinterpret(str(self.signed.kind), key ^ self._top()))
 
     def _top(self) -> Expr:
         is_signed = self.signed.kind.code == "int"

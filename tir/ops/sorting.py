@@ -12,16 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..dtype import DType
-from ..expr import Expr, cast, logical_and, logical_not, logical_or, max_, min_
+from .. import DType, Expr, cast, logical_and, logical_not, logical_or, te
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..op import call
-from ..te import Tensor, compute
-from ..te.symbolic_sizes import equate_shapes
-from ..te.tensor import size
-from ..te.user_lines import error
+from ..te import Tensor, as_size, compute, equate_shapes, error
+from ..te.hybrid import statements
 from .element_places import as_index, constant, positions_type, replaced
-from .imperative import loops, statements
+from .imperative import loops
 from .radix import RadixSort, finds_few, least_positions, row_memory
 from .registry import arg, case, operator
 from .shapes import axis_of
@@ -37,7 +35,7 @@ def is_less(a: Expr, b: Expr) -> Expr:
         return a < b
     wide = "float64" if a.dtype.bits == 64 else "float32"
     x, y = cast(wide, a), cast(wide, b)
-    return logical_or(x < y, logical_and(call("isnan", y), logical_not(call("isnan", x))))
+    return logical_or(x < y, logical_and(te.isnan(y), logical_not(te.isnan(x))))
 
 
 # ---------------------------------------------------------------- rows
@@ -225,7 +223,7 @@ def topk(
     >>> values, indices.dtype
     (Tensor(topk_values, (3, 2), float32), 'int64')
     """
-    at, count = axis_of(axis, x.ndim), size(k, "how many there are")
+    at, count = axis_of(axis, x.ndim), as_size(k, "how many there are")
     kind = positions_type(dtype, x.shape[at])
     known, extent = constant(count), constant(x.shape[at])
     if known is not None and known < 1:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ..dtype import DType
-from ..expr import const, digits_of, max_, min_
+from .. import DType, const, digits_of
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
 from ..te import Tensor
+from ..te.hybrid import statements
 from .element_places import constant, product, replaced
-from .imperative import statements
 from .sort_keys import Key
 
 VECTOR = 64  # bytes of the vectors that have an element of each row

@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, cast, const, digits_of
-from ..te import Tensor, compute, cos, if_then_else, reduce_axis, sin
+from .. import Expr, cast, const, digits_of, simplify
+from ..te import Tensor, at_most, compute, cos, equate, equate_shapes, error, if_then_else, reduce_axis, sin
 from ..te import all as all_
 from ..te import any as any_
 from ..te import sum as sum_
-from ..te.symbolic_sizes import at_most, equate, equate_shapes
-from ..te.user_lines import error
 from .element_places import constant, integer
 from .registry import arg, case, operator
 

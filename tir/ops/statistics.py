@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..dtype import DType
-from ..expr import Expr, Select, cast, const
-from ..op import call
-from ..te import Tensor
-from ..te.tensor import data_type
-from ..te.user_lines import error
+from .. import DType, Expr, Select, cast, const, te
+from ..te import Tensor, data_type, error
 from .cases import arg, case
 from .contract import BY_AXES
 from .promotion import wide
@@ -89,7 +84,7 @@ def _spread(
         raise error(f"correction is a number, not {correction!r}", "0, or 1 for the variance of a sample")
     over, whole, result = reduction(x, axis, keepdims), reduction(x, axis, True), _float_type(x, dtype)
     kind = accumulator(result, acc_dtype)
-    finish = (lambda v: call("sqrt", v)) if name == "std" else (lambda v: v)
+    finish = (lambda v: te.sqrt(v)) if name == "std" else (lambda v: v)
     center = te.compute(whole.shape, lambda *i: _mean_at(whole, lambda at: x[at], kind, i), name=f"{name}_mean")
 
     def square(at: Any) -> Expr:
@@ -151,10 +146,10 @@ def logsumexp(x: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Ten
 
     def top(at: Any) -> Expr:
         value = cast(kind, largest[tuple(0 if n in over.axes else i for n, i in enumerate(at))])
-        return Select(call("isfinite", value), value, const(0, kind))
+        return Select(te.isfinite(value), value, const(0, kind))
 
     def element(*indices: Any) -> Expr:
-        total = over.of(te.sum, lambda at: call("exp", cast(kind, x[at]) - top(at)), indices, const(0, kind))
-        return cast(x.dtype, call("log", total) + top(over.source(indices, dict.fromkeys(over.axes, 0))))
+        total = over.of(te.sum, lambda at: te.exp(cast(kind, x[at]) - top(at)), indices, const(0, kind))
+        return cast(x.dtype, te.log(total) + top(over.source(indices, dict.fromkeys(over.axes, 0))))
 
     return te.compute(over.shape, element, name="logsumexp")

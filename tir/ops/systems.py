@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..dtype import DType
-from ..expr import const
+from .. import DType, const, te
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor
-from ..te.user_lines import error
-from .imperative import loops, statements
+from ..te import Tensor, error
+from ..te.hybrid import statements
+from .imperative import loops
 from .promotion import result_type
 from .registry import arg, case, operator
 

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arith import simplify
-from ..expr import Expr, as_expr, const, digits_of, is_const
-from ..te import Tensor, compute
-from ..te.symbolic_sizes import equate, is_multiple
-from ..te.tensor import size
-from ..te.user_lines import error
+from .. import Expr, as_expr, const, digits_of, is_const, simplify
+from ..te import Tensor, as_size, compute, equate, error, is_multiple
 from .contract import BY_CALL
 from .element_places import (
     MOVED_DTYPES,
@@ -71,7 +67,7 @@ def reshape(x: Tensor, newshape: Any) -> Tensor:
 
 def _whole_shape(x: Tensor, newshape: Any) -> tuple[Expr, ...]:
     """``newshape`` with -1 replaced."""
-    given = [size(s, "an extent") for s in listed(newshape)]
+    given = [as_size(s, "an extent") for s in listed(newshape)]
     open_axes = [n for n, s in enumerate(given) if is_const(s, -1)]
     if len(open_axes) > 1:
         raise error(f"{len(open_axes)} extents are left open in {listed(newshape)}", "one -1 at most")

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import te
-from ..expr import FALSE, TRUE, Select, const
-from ..op import call
+from .. import FALSE, TRUE, Select, const, te
 from .families import singles, unary
 
 _NUMBERS = ("integer", "float")
@@ -51,7 +49,7 @@ def sign(x: Any) -> Any:
 @unary(np.signbit, singles(), result="bool")
 def signbit(x: Any) -> Any:
     """Whether it has a minus sign: true of -0.0."""
-    return call("copysign", const(1, x.dtype), x) < 0
+    return te.copysign(const(1, x.dtype), x) < 0
 
 
 @unary(np.square, _real(), _NUMBERS)
@@ -67,7 +65,7 @@ def reciprocal(x: Any) -> Any:
 
 
 def _rounded(op: str, x: Any) -> Any:
-    return x if x.dtype.is_int else call(op, x)
+    return x if x.dtype.is_int else getattr(te, op)(x)
 
 
 @unary(np.floor, _real(), _NUMBERS)
@@ -100,19 +98,19 @@ def round(x: Any) -> Any:
 @unary(np.isnan, _real(), _NUMBERS, result="bool")
 def isnan(x: Any) -> Any:
     """Whether it is nan."""
-    return FALSE if x.dtype.is_int else call("isnan", x)
+    return FALSE if x.dtype.is_int else te.isnan(x)
 
 
 @unary(np.isinf, _real(), _NUMBERS, result="bool")
 def isinf(x: Any) -> Any:
     """Whether it is infinite, of either sign."""
-    return FALSE if x.dtype.is_int else call("isinf", x)
+    return FALSE if x.dtype.is_int else te.isinf(x)
 
 
 @unary(np.isfinite, _real(), _NUMBERS, result="bool")
 def isfinite(x: Any) -> Any:
     """Whether it is a number that is not infinite."""
-    return TRUE if x.dtype.is_int else call("isfinite", x)
+    return TRUE if x.dtype.is_int else te.isfinite(x)
 
 
 # ---------------------------------------------------------------- functions of floats, a row each
@@ -122,7 +120,7 @@ def _function(name: str, reference: Any, values: str, doc: str, *aliases: str) -
     """The operator of one tensor whose elements are the float function ``name`` of :mod:`tir.op`."""
 
     def formula(x: Any) -> Any:
-        return call(name, x)
+        return getattr(te, name)(x)
 
     formula.__name__ = formula.__qualname__ = name
     formula.__doc__ = doc

@@ -10,15 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..expr import Expr, cast, max_, min_
+from .. import Expr, cast
+from .. import max as max_
+from .. import min as min_
 from ..ir_builder import BufferVar, IRBuilder
-from ..te import Tensor, compute
+from ..te import Tensor, compute, equate_shapes, error
 from ..te import all as all_
-from ..te.symbolic_sizes import equate_shapes
-from ..te.user_lines import error
+from ..te.hybrid import statements
 from .creation import ones
 from .element_places import MOVED_DTYPES, constant_of, integer, replaced, sized
-from .imperative import copy, loops, statements
+from .imperative import copy, loops
 from .indexing import counted, index_tensors, require_within
 from .registry import arg, case, operator
 from .shapes import axis_of, broadcast, read_index

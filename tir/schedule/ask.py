@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from .. import extension
 from ..display import NO, YES, Shown, html_table
 from ..errors import InternalError, ScheduleError, refusal
-from ..names import did_you_mean
 from .handles import BlockRV, LoopRV
 from .offers import Offers, offers, one_click
 from .primitive import PRIMITIVES, Primitive, lookup
@@ -109,7 +108,7 @@ class Asker:
         step = lookup(name)
         if step is None or step.apply is None:
             raise AttributeError(
-                f"no primitive {name!r}{did_you_mean(name, sorted(PRIMITIVES))}{extension.missing(extension.PRIMITIVES)}"
+                f"no primitive {name!r}{extension.unknown(extension.PRIMITIVES, name, sorted(PRIMITIVES))}"
             )
         return self._twin(step)
 

@@ -8,8 +8,9 @@ top of a ``ComputeOp``. ``to_primfunc`` makes a block of each operation; ``lower
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import TensorExpressionError
 from ..expr import CommReducer, Reduce
 from ..names import did_you_mean
 from . import hybrid
@@ -18,8 +19,9 @@ from .declared_intrin import TensorIntrinDecl, decl_tensor_intrin
 from .extern import ExternOp, extern
 from .gradient import gradient
 from .recurrence import ScanOp, scan
-from .reducers import comm_reducer, max, min, prod, sum
+from .reducers import Reducer, comm_reducer, max, min, prod, sum
 from .schedule import create_schedule
+from .symbolic_sizes import at_most, equate, equate_shapes, is_multiple, requirements
 from .tag import tag_scope
 from .tensor import (
     Operation,
@@ -27,6 +29,8 @@ from .tensor import (
     Tensor,
     TensorLoad,
     TensorSlice,
+    as_size,
+    data_type,
     placeholder,
     reduce_axis,
     size_var,
@@ -34,18 +38,26 @@ from .tensor import (
     var,
 )
 from .tensor import constant as const
-from .to_primfunc import create_prim_func
+from .to_primfunc import create_prim_func, function_of
+from .user_lines import error, user_place, users_errors
+
+if TYPE_CHECKING:
+    from .patterns import Pattern, pattern
 
 __all__ = [
-    "CommReducer", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "Reduce", "ScanOp", "Tensor",
-    "TensorIntrinDecl", "TensorLoad", "TensorSlice", "comm_reducer", "compute", "const", "create_prim_func",
-    "create_schedule", "decl_tensor_intrin", "extern", "gradient", "hybrid", "max", "min", "placeholder", "prod",
-    "reduce_axis", "scan", "size_var", "sum", "tag_scope", "thread_axis", "var",
+    "CommReducer", "ComputeOp", "ExternOp", "Operation", "Pattern", "PlaceholderOp", "Reduce", "Reducer", "ScanOp", "Tensor",
+    "TensorExpressionError", "TensorIntrinDecl", "TensorLoad", "TensorSlice", "as_size", "at_most", "comm_reducer",
+    "compute", "const", "create_prim_func", "create_schedule", "data_type", "decl_tensor_intrin", "equate",
+    "equate_shapes", "error", "extern", "function_of", "gradient", "hybrid", "is_multiple", "max", "min", "pattern",
+    "placeholder", "prod", "reduce_axis", "requirements", "scan", "size_var", "sum", "tag_scope", "thread_axis",
+    "user_place", "users_errors", "var",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """What builds expressions: ``te.exp``, ``te.if_then_else``, under the names that they have everywhere."""
+    """What builds expressions: ``te.exp``, ``te.if_then_else``, under the names that they have everywhere; and what analyses load for."""
+    if name in ("Pattern", "pattern"):
+        return getattr(importlib.import_module("tir.te.patterns"), name)
     package = importlib.import_module("tir")
     if not name.startswith("_") and (name in package.EXPRESSIONS or _is_pure(name)):
         value = globals()[name] = getattr(package, name)

@@ -10,12 +10,13 @@ import ast
 import builtins
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from ..buffer import Buffer, Range
+from .. import ir_builder
+from ..buffer import Buffer, Range, decl_buffer
 from ..expr import Expr, as_expr
 from ..function import PrimFunc
 from ..script import source as _source
@@ -25,7 +26,7 @@ from ..stmt import BlockRealize, For
 from ..visit import walk
 from .extern import ExternOp
 from .tag import notes
-from .tensor import Axis, Tensor
+from .tensor import Axis, Tensor, data_type, extents
 from .user_lines import error
 
 _OUTPUT, _SCALAR = "output_tensor", "__declare_scalar"
@@ -104,6 +105,39 @@ def script(function: Callable[..., Any]) -> HybridFunction:
     if not isinstance(function, FunctionType):
         raise error(f"te.hybrid.script decorates a function, not {function!r}")
     return HybridFunction(function)
+
+
+Memory = Sequence[tuple[Any, Any]]  # shapes and data types
+
+
+def statements(
+    name: str, inputs: Sequence[Tensor], outputs: Memory, body: Callable[..., None], memory: Memory = ()
+) -> list[Tensor]:
+    """Tensors made by what ``body(ib, ins, outs, own)`` emits with a builder of :mod:`tir.ir_builder`, on buffers to be read and
+    written: one of each input, output, and ``memory`` of the operation's own. ``outputs`` and ``memory`` are pairs of shape and type.
+
+    As of :func:`script`, the loops stay loops of the function, for schedules to transform. Raises ``TensorExpressionError`` for a
+    shape and a type that are none.
+
+    >>> from tir import te
+    >>> def running_sum(ib, ins, outs, own):
+    ...     with ib.for_range(0, 4, "i") as i:
+    ...         own[0][0] = own[0][0] + ins[0][i]
+    ...         outs[0][i] = own[0][0]
+    >>> te.hybrid.statements("sums", [te.placeholder((4,))], [((4,), "float32")], running_sum, [((1,), "float32")])
+    [Tensor(sums, (4,), float32)]
+    """
+    ins = [decl_buffer(t.shape, t.dtype, t.name) for t in inputs]
+    outs = [_declared(name if len(outputs) == 1 else f"{name}_{n}", *spec) for n, spec in enumerate(outputs)]
+    own = [_declared(f"{name}_memory", *spec) for spec in memory]
+    ib = ir_builder.create()
+    body(ib, *([ir_builder.BufferVar(ib, b) for b in group] for group in (ins, outs, own)))
+    op = HybridOp(name, tuple(inputs), tuple(ins), tuple(outs), ib.get(), local_buffers=tuple(own), **notes())
+    return list(op.outputs)
+
+
+def _declared(name: str, shape: Any, dtype: Any) -> Buffer:
+    return decl_buffer(extents(shape, f"`{name}`"), data_type(dtype), name)
 
 
 # ---------------------------------------------------------------- from Python to an operation
@@ -276,7 +310,7 @@ def _python() -> dict[str, Any]:
     }
 
 
-__all__ = ["HybridFunction", "HybridOp", "script"]
+__all__ = ["HybridFunction", "HybridOp", "script", "statements"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,19 @@ _NOTED: ContextVar[Conditions] = ContextVar("noted", default=())
 
 @contextmanager
 def requirements(conditions: Iterable[Expr] = ()) -> Iterator[None]:
-    """A scope whose operations need ``conditions``, and what is noted in it before they are made."""
+    """A scope whose operations need ``conditions``, and what is noted in it before they are made: those after it do not.
+
+    A function with ``@ops.operator`` is such a scope.
+
+    >>> from tir import te
+    >>> n = te.var("n")
+    >>> with te.requirements():
+    ...     te.equate(n, 4)
+    ...     A = te.placeholder((n,))
+    True
+    >>> A.op.requires, te.placeholder((n,)).op.requires
+    ((n == 4,), ())
+    """
     before = _NOTED.set((*_NOTED.get(), *conditions))
     try:
         yield
@@ -51,27 +63,47 @@ def _noted(condition: Expr) -> bool:
 def equate(a: Any, b: Any) -> bool:
     """Whether the sizes ``a`` and ``b`` can be equal; operations made from now on, in this scope, need them to be.
 
+    A function that is made of these operations has one size for both, or an assertion.
+
     >>> from tir import te
     >>> n = te.var("n")
-    >>> with requirements():
-    ...     equate(4, 4), equate(n, n + 1), equate(n, 4), noted()
+    >>> with te.requirements():
+    ...     te.equate(4, 4), te.equate(n, n + 1), te.equate(n, 4), noted()
     (True, False, True, (n == 4,))
     """
     return _noted(as_expr(a) == as_expr(b))
 
 
 def equate_shapes(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes can be equal: as many extents, and each as in :func:`equate`."""
+    """Whether two shapes can be equal: as many extents, and each as in :func:`equate`.
+
+    >>> from tir import te
+    >>> with te.requirements():
+    ...     te.equate_shapes((4, te.var("n")), (4, 8)), te.equate_shapes((4,), (4, 1))
+    (True, False)
+    """
     return len(a) == len(b) and all(map(equate, a, b))
 
 
 def at_most(a: Any, b: Any) -> bool:
-    """Whether the size ``a`` can be at most ``b``; operations made from now on, in this scope, need it to be."""
+    """Whether the size ``a`` can be at most ``b``; operations made from now on, in this scope, need it to be.
+
+    >>> from tir import te
+    >>> with te.requirements():
+    ...     te.at_most(3, te.var("n")), te.at_most(5, 4)
+    (True, False)
+    """
     return _noted(as_expr(a) <= as_expr(b))
 
 
 def is_multiple(a: Any, of: Any) -> bool:
-    """Whether the size ``a`` can be a multiple of ``of``; operations made from now on, in this scope, need it to be."""
+    """Whether the size ``a`` can be a multiple of ``of``; operations made from now on, in this scope, need it to be.
+
+    >>> from tir import te
+    >>> with te.requirements():
+    ...     te.is_multiple(te.var("n"), 4), te.is_multiple(6, 4)
+    (True, False)
+    """
     return equate(as_expr(a) % of, 0)
 
 

@@ -96,7 +96,7 @@ def _domain(dom: Any) -> Range:
     bounds = tuple(dom) if isinstance(dom, (tuple, list)) else (0, dom)
     if len(bounds) != 2:
         raise error(f"the domain of an axis is (begin, end), not {dom!r}", 'te.reduce_axis((0, 16), "k")')
-    begin, end = (size(b, "a bound of an axis") for b in bounds)
+    begin, end = (as_size(b, "a bound of an axis") for b in bounds)
     if isinstance(begin, IntImm) and isinstance(end, IntImm) and end.value < begin.value:
         raise error(
             f"the domain of an axis ends at {end.value}, before its begin {begin.value}", "(begin, end), as in (0, 16)"
@@ -122,8 +122,15 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None
     return Axis(domain, Var(name or tag, dtype), "thread", tag)
 
 
-def size(value: Any, what: str) -> Expr:
-    """A size or an index as an integer expression; ``128 / 32`` is 4. Raises ``TensorExpressionError`` for anything else."""
+def as_size(value: Any, what: str) -> Expr:
+    """A size or an index, ``what`` of which it is in errors, as an integer expression; ``128 / 32`` is 4.
+
+    Raises ``TensorExpressionError`` for anything else.
+
+    >>> from tir import te
+    >>> te.as_size(128 / 32, "a stride"), te.as_size(te.var("n"), "a stride").dtype
+    (4, 'int32')
+    """
     if isinstance(value, (Tensor, TensorSlice)):
         raise value.as_scalar_error()
     try:
@@ -357,7 +364,7 @@ def read(tensor: Tensor, indices: tuple[Any, ...]) -> TensorLoad:
             f"tensor `{tensor.name}` is read by element: a slice is no index of it",
             "for an instruction on parts of tensors, a te.compute of elements and s[C].tensorize(axis, intrin), or te.extern",
         )
-    return TensorLoad(tensor, tuple(size(i, f"an index of `{tensor.name}`") for i in indices))
+    return TensorLoad(tensor, tuple(as_size(i, f"an index of `{tensor.name}`") for i in indices))
 
 
 def loads_in(root: Any) -> Iterator[TensorLoad]:
@@ -504,7 +511,7 @@ def placeholder(shape: Any, dtype: Any = None, name: str = "placeholder") -> Ten
 def extents(shape: Any, what: str) -> tuple[Expr, ...]:
     """A shape as integer expressions. Raises ``TensorExpressionError`` for one that is none."""
     items = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    made = tuple(size(s, f"extent {axis} of {what}") for axis, s in enumerate(items))
+    made = tuple(as_size(s, f"extent {axis} of {what}") for axis, s in enumerate(items))
     for axis, extent in enumerate(made):
         if isinstance(extent, IntImm) and extent.value < 0:
             raise error(f"extent {axis} of {what} is {extent.value}; an extent is at least 0")
@@ -512,7 +519,15 @@ def extents(shape: Any, what: str) -> tuple[Expr, ...]:
 
 
 def data_type(value: Any) -> DType:
-    """The data type that ``"float32"``, ``T.float32``, ``numpy.float32`` or ``A.dtype`` names."""
+    """The data type that ``"float32"``, ``T.float32``, ``numpy.float32`` or ``A.dtype`` names.
+
+    Raises ``TensorExpressionError`` for what names none.
+
+    >>> import numpy as np
+    >>> from tir import te
+    >>> te.data_type(np.int8), te.data_type("float16x4").lanes
+    ('int8', 4)
+    """
     from ..script.values import dtype_of
 
     try:

@@ -40,11 +40,11 @@ class LoweredGraph:
 def function_of(made: Any, name: str = "main") -> PrimFunc:
     """The function of a tensor, or of several: its parameters are the inputs, in order of use, and the results.
 
-    A function is given back as it is. Raises ``TirError`` for anything else.
+    A function is given back as it is. Raises ``TensorExpressionError`` for anything else.
 
     >>> from tir import ops, te
     >>> A, B = te.placeholder((4,), name="A"), te.placeholder((4,), name="B")
-    >>> [b.name for b in function_of(ops.add(A, B)).buffers()]
+    >>> [b.name for b in te.function_of(ops.add(A, B)).buffers()]
     ['A', 'B', 'add']
     """
     if isinstance(made, PrimFunc):

@@ -23,7 +23,12 @@ _OURS = (
 
 
 def user_place() -> Span | None:
-    """The line outside of this package that is being run, innermost."""
+    """The line outside of this package that is being run, innermost; None where there is none.
+
+    >>> from tir import te
+    >>> te.user_place().line
+    1
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -31,13 +36,31 @@ def user_place() -> Span | None:
 
 
 def error(rule: str, legal: str = "", place: Span | None = None) -> TensorExpressionError:
-    """The error for what the user's current line (or ``place``) asks for."""
+    """The error, to be raised, for what the user's current line (or ``place``) asks for: the rule that it breaks, and what
+    would be ``legal``.
+
+    >>> from tir import te
+    >>> raise te.error("a window has 2 sizes, not 3", "window=(3, 3)")
+    Traceback (most recent call last):
+    tir.errors.TensorExpressionError: a window has 2 sizes, not 3
+      <doctest tir.te.user_lines.error[1]>:1: raise te.error("a window has 2 sizes, not 3", "window=(3, 3)")
+    legal: window=(3, 3)
+    """
     return TensorExpressionError(rule, place or user_place(), legal)
 
 
 @contextmanager
 def users_errors(what: str) -> Iterator[None]:
-    """Errors that this package raises about the user's expression name the user's line; the user's own pass through."""
+    """A scope in which errors that ``tir`` raises about the user's expression are ``TensorExpressionError``, with the user's
+    line; what the user's own lines raise passes through.
+
+    >>> from tir import te
+    >>> with te.users_errors("in the formula of `scaled`"):
+    ...     te.var("i") / 2
+    Traceback (most recent call last):
+    tir.errors.TensorExpressionError: in the formula of `scaled`: `/` of two integers (int32) is ambiguous: use `//` (rounds down) or T.truncdiv (rounds toward zero)
+      <doctest tir.te.user_lines.users_errors[1]>:2: te.var("i") / 2
+    """
     try:
         yield
     except (TypeError, ValueError, ZeroDivisionError) as exc:

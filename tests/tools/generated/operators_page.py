@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tir.ops.check import Judged
-from tir.ops.classes import pattern
 from tir.ops.registry import Operator, operators
 from tir.ops.spelling import DIFFERENCES
+from tir.te import pattern
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "operators.md"

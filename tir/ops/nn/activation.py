@@ -11,11 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr, Select, const
-from ...te.symbolic_sizes import equate
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, Select, const, te
+from ...te import Tensor, equate, error
 from ..element_places import constant
 from ..promotion import wide
 from ..shapes import axis_of

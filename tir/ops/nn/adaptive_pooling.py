@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...arith import simplify
-from ...expr import Expr
-from ...te.tensor import Tensor
+from ... import Expr, simplify, te
+from ...te import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..element_places import constant, integer

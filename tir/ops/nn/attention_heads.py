@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr, all_of, const
-from ...te.symbolic_sizes import at_most, equate_shapes
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, all_of, const, te
+from ...te import Tensor, at_most, equate_shapes, error
 from ..element_places import constant, integer
 from ..indexing import from_front
 from ..promotion import result_type, wide

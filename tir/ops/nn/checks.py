@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...te.symbolic_sizes import equate, equate_shapes
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ...te import Tensor, equate, equate_shapes, error
 from ..element_places import integer
 
 

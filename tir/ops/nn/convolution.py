@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import te
-from ...expr import Expr
-from ...te.symbolic_sizes import equate, is_multiple
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, te
+from ...te import Tensor, equate, error, is_multiple
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..element_places import constant, integer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...te.tensor import Tensor
+from ...te import Tensor
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..element_places import chosen, integer

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...arith import simplify
-from ...expr import Expr, cast
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, cast, simplify, te
+from ...te import Tensor, error
 from ..element_places import integer
 from ..padding import nn_pad
 from ..products import product_type

@@ -7,11 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr
-from ...te.symbolic_sizes import equate_shapes, is_multiple
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, te
+from ...te import Tensor, equate_shapes, error, is_multiple
 from ..cases import Case
 from ..element_places import clamped, integer
 from ..products import ProductType, product_type

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ...expr import Expr, cast, const
-from ...op import call
-from ...te.tensor import Tensor
+from ... import Expr, cast, const, te
+from ...te import Tensor
 from ..contract import BY_LAYOUT
 from ..element_places import constant, require_rank
 from ..resizing import ALPHA, numpy_resized, resized, spatial_axes
@@ -25,7 +24,7 @@ def _grown(extent: Any, factor: Any) -> Any:
     if float(factor).is_integer():
         return extent * int(factor)
     size = cast("float64", extent) * const(float(factor), "float64")
-    return cast(extent.dtype, call("floor", size + const(0.5, "float64")))
+    return cast(extent.dtype, te.floor(size + const(0.5, "float64")))
 
 
 def _size(data: Tensor, factors: Sequence[Any], layout: str, letters: str) -> list[Expr]:

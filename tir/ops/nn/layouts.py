@@ -11,11 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...arith import simplify
-from ...expr import Expr
-from ...te.symbolic_sizes import equate
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, simplify
+from ...te import Tensor, equate, error
 from ..element_places import integer
 
 _PART = re.compile(r"(\d*)([A-Za-z])")

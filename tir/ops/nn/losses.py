@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr
-from ...te.tensor import Tensor
+from ... import Expr, te
+from ...te import Tensor
 from ..element_places import as_index, clamped
 from ..promotion import wide
 from ._operator import arg, case, nn_operator

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr
-from ...te.tensor import Tensor
+from ... import Expr, te
+from ...te import Tensor
 from ..contract import BY_RANK
 from ..products import ProductType, matmul_reference, matrix_product, product_of_matrices, product_type
 from ..promotion import result_type

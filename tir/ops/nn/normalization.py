@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr
-from ...te.symbolic_sizes import is_multiple
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, te
+from ...te import Tensor, error, is_multiple
 from ..promotion import wide
 from ..registry import complete
 from ..shapes import axes_of, axis_of

@@ -12,12 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...arith import simplify
-from ...dtype import DType
-from ...expr import Expr
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import DType, Expr, simplify, te
+from ...te import Tensor, error
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..element_places import constant, integer

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr, all_of, cast, const
-from ...te.tensor import Tensor
+from ... import Expr, all_of, cast, const, te
+from ...te import Tensor
 from ..contract import BY_LAYOUT
 from ..element_places import require_same_dtype
 from ..positions import position_of_greatest

@@ -12,11 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...dtype import DType
-from ...expr import Expr, const, is_const
-from ...te.tensor import Tensor, data_type
-from ...te.user_lines import error
+from ... import DType, Expr, const, is_const, te
+from ...te import Tensor, data_type, error
 from ..element_places import constant
 from ..promotion import wide
 from ..shapes import axis_of

@@ -11,12 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...dtype import DType
-from ...expr import Expr
-from ...te.symbolic_sizes import equate
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import DType, Expr, te
+from ...te import Tensor, equate, error
 from ..promotion import wide
 from ..registry import complete
 from ._operator import arg, case, nn_operator

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr, all_of, const, is_const
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import Expr, all_of, const, is_const, te
+from ...te import Tensor, error
 from ..contract import BY_PADS
 from ..element_places import product
 from ..shapes import axis_of

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...expr import Expr, Select, const
-from ...te.tensor import Tensor
+from ... import Expr, Select, const, te
+from ...te import Tensor
 from ..promotion import wide
 from ..reduction import maximum_reducer
 from ..shapes import axis_of

@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import te
-from ...arith import simplify
-from ...expr import EQ, Expr, const
-from ...te.symbolic_sizes import equate, is_multiple
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import EQ, Expr, const, simplify, te
+from ...te import Tensor, equate, error, is_multiple
 from ..cases import Case
 from ..contract import BY_LAYOUT
 from ..element_places import constant, integer

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ... import te
-from ...arith import simplify
-from ...expr import Expr, all_of, const, max_
-from ...te.user_lines import error
+from ... import Expr, all_of, const, simplify, te
+from ... import max as max_
+from ...te import error
 from ..element_places import chosen, constant
 from .checks import numbers
 from .layouts import Arranged

@@ -14,13 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import te
-from ...arith import simplify
-from ...dtype import DType
-from ...expr import Expr, Select, const
-from ...te.symbolic_sizes import equate
-from ...te.tensor import Tensor
-from ...te.user_lines import error
+from ... import DType, Expr, Select, const, simplify, te
+from ...te import Tensor, equate, error
 from ..element_places import constant, integer
 from ..products import ProductType, product_type
 from ..registry import complete

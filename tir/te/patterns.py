@@ -1,4 +1,4 @@
-"""What an operator may be fused with, and a schedule for it: asked of its function, not written down.
+"""What an operator may be fused with: asked of its function, not written down.
 
 The pattern of a function, which elements of its inputs an element of its outputs needs, is read off the blocks: for
 elementwise, broadcast and injective blocks off the indices of their loads; for reductions by
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..analysis.dependence.domains import Injective
 from ..analysis.effects import effects
@@ -19,11 +19,8 @@ from ..arith.linear import key
 from ..expr import BufferLoad, Expr, is_const
 from ..function import PrimFunc
 from ..stmt import Block, BlockRealize, BufferStore
-from ..te.to_primfunc import function_of
 from ..visit import contains, has_load, statements, vars_in, walk
-
-if TYPE_CHECKING:
-    from ..schedule import Schedule
+from .to_primfunc import function_of
 
 
 class Pattern(IntEnum):
@@ -34,6 +31,10 @@ class Pattern(IntEnum):
     many, each needed by one element alone; a chain of the former may be fused before it, and elementwise blocks after
     it. ``OUT_FUSABLE``: many, which other elements need too (matrix product, softmax); elementwise blocks may be fused
     after it. ``OPAQUE``: an order, a store at a computed place, a call: nothing is fused with it.
+
+    >>> from tir import te
+    >>> te.pattern(te.placeholder((4,)) + 1.0) <= te.Pattern.BROADCAST
+    True
     """
 
     ELEMENTWISE = 0
@@ -50,23 +51,10 @@ def pattern(made: Any) -> Pattern:
 
     >>> from tir import ops, te
     >>> A = te.placeholder((4, 8), name="A")
-    >>> [ops.pattern(t).name for t in (ops.exp(A), ops.sum(A, axis=1), ops.cumsum(A))]
+    >>> [te.pattern(t).name for t in (ops.exp(A), ops.sum(A, axis=1), ops.cumsum(A))]
     ['ELEMENTWISE', 'REDUCTION', 'OPAQUE']
     """
     return _pattern_of(function_of(made))
-
-
-def schedule(made: Any, target: Any = "llvm") -> Schedule:
-    """A schedule of the function of tensors for ``target``: that of ``tir.tune.default``.
-
-    >>> from tir import ops, te
-    >>> sch = ops.schedule(ops.add(te.placeholder((1000,)), 1.0))
-    >>> bool(sch.trace)
-    True
-    """
-    from ..tune import default
-
-    return default(function_of(made), target)  # pyright: ignore[reportCallIssue]  (not the file of its name)
 
 
 def _pattern_of(func: PrimFunc) -> Pattern:
