@@ -30,6 +30,11 @@ def kernels_of(root: Any) -> list[Any]:
     return found
 
 
+def with_kernels(root: Stmt, fn: Callable[[Any], Stmt]) -> Stmt:
+    """``root`` with each statement that launches a kernel as ``fn`` makes it."""
+    return fn(root) if is_launch(root) else root.map_statements(lambda child: with_kernels(child, fn))
+
+
 def launches(kernel: Any) -> dict[str, Any]:
     """The extent of each axis that a kernel is launched with."""
     found: dict[str, Any] = {}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from .buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
 from .dtype import DType
 from .expr import TRUE, BufferLoad, Expr, IntImm, Var, const
 from .node import EMPTY, Node, Span, made_from, node, once
 
+S = TypeVar("S", bound="Stmt")
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "serial",
     "parallel",
@@ -32,6 +33,10 @@ class Stmt(Node):
     """
 
     span: Span | None = dataclasses.field(default=None, kw_only=True, compare=False)
+
+    def map_statements(self: S, fn: Callable[[Stmt], Any]) -> S:
+        """:meth:`map_children` of the statements directly in it alone."""
+        return self.map_children(lambda child: fn(child) if isinstance(child, Stmt) else child)
 
     def faults(self) -> Iterator[str]:
         """What is wrong with the statement, whatever is around it and in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from .buffer import Buffer, IterVar
@@ -394,6 +394,14 @@ def refresh(stmt: Any, also: Mapping[Var, Any] | None = None) -> Any:
                 buffers[buffer] = buffer.replace(data=variables[buffer.data])
             variables.update({v: v.replace() for v in _defined_by_views(stmt, item) if v not in variables})
     return substitute(stmt, variables, {old: substitute(new, variables) for old, new in buffers.items()})
+
+
+def in_copies_of(loops: Sequence[For], body: Stmt) -> Stmt:
+    """``body`` in copies of ``loops``, which have variables of their own."""
+    for loop in reversed(loops):
+        var = loop.loop_var.replace()
+        body = loop.replace(loop_var=var, body=substitute(body, {loop.loop_var: var}))
+    return body
 
 
 def _defined_by_views(stmt: Any, block: Block) -> set[Var]:

@@ -46,16 +46,14 @@ def _is_volatile(node: Any) -> bool:
     return isinstance(node, AttrStmt) and "volatile" in node.attr_key
 
 
-def _shared(s: Any) -> Any:
-    if not isinstance(s, Stmt):
-        return s
+def _shared(s: Stmt) -> Stmt:
     if isinstance(s, (BufferStore, SeqStmt)):
         stmts = s.stmts if isinstance(s, SeqStmt) else (s,)
         made = [part for group in _with_one_guard(stmts) for part in group]
         return s if all(map(operator.is_, made, stmts)) and len(made) == len(stmts) else seq(made)
     if isinstance(s, IfThenElse) and s.condition.dtype.lanes > 1:  # a mask: what it leaves out must not be loaded
         return s
-    return s.map_children(_shared)
+    return s.map_statements(_shared)
 
 
 def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:

@@ -216,7 +216,7 @@ class _Model:
             return self._block(s)
         if isinstance(s, (SeqStmt, BlockRealize)):
             self._refuse_floats(*(s.iter_values, (s.predicate,)) if isinstance(s, BlockRealize) else ())
-            return s.map_children(lambda c: self._statement(c) if isinstance(c, (Stmt, Block)) else c)
+            return s.map_children(lambda c: self._statement(c) if isinstance(c, Stmt) else c)
         if isinstance(s, For):
             self._refuse_floats((s.min, s.extent))
             return For(s.loop_var, s.min, s.extent, "serial", self._statement(s.body))
@@ -224,7 +224,7 @@ class _Model:
         self._refuse_floats([c for c in children if not isinstance(c, Stmt)])
         if any(isinstance(c, Buffer) and c.dtype.is_float for c in children):
             raise _unknown("views of buffers, and flat memory", s)
-        return s.map_children(lambda c: self._statement(c) if isinstance(c, Stmt) else c)
+        return s.map_statements(self._statement)
 
     def _refuse_floats(self, *groups: Sequence[Any]) -> None:
         for group in groups:

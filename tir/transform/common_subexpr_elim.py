@@ -191,12 +191,10 @@ class _Namer:
         self.summaries = summaries
         self.count = 0
 
-    def visit(self, s: Any) -> Any:
-        if not isinstance(s, Stmt):
-            return s
+    def visit(self, s: Stmt) -> Stmt:
         summary = self.summaries.of(s)
         lets, made = self._named(s, [summary.found[k].expr for k in summary.repeated()])
-        made = made.map_children(self.visit)
+        made = made.map_statements(self.visit)
         for var, value in reversed(lets):
             made = LetStmt(var, value, made)
         return made

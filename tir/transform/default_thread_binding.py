@@ -125,7 +125,7 @@ def _rest_alone(s: Any) -> Any:
         return s
     if not _holds_global(s) and not any(starts_kernel(n) for n in walk(s)):
         return _alone(s)
-    return s.map_children(lambda c: _rest_alone(c) if isinstance(c, Stmt) else c)
+    return s.map_statements(_rest_alone)
 
 
 @func_pass

@@ -11,7 +11,7 @@ from ..errors import BuildError
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BufferStore, For, Stmt
-from ..visit import statements, walk
+from ..visit import rewrite_statements, statements, walk
 from .passes import func_pass
 
 
@@ -38,9 +38,6 @@ class _Injector:
         self.done: set[Buffer] = set()
 
     def visit(self, s: Any) -> Any:
-        if not isinstance(s, (Stmt, Block)):
-            return s
-        s = s.map_children(self.visit)
         if isinstance(s, For) and s.kind == "serial":
             if STAGE not in s.annotations:
                 return self.loop(s)
@@ -48,7 +45,7 @@ class _Injector:
             self.done |= {b for b in self.marked if _writes(s, {b})}
         if isinstance(s, Block) and DOUBLE_BUFFER in s.annotations:
             return s.replace(annotations=frozendict({k: v for k, v in s.annotations.items() if k != DOUBLE_BUFFER}))
-        return s
+        return None
 
     def loop(self, s: For) -> For:
         """The innermost serial loop that fills a marked buffer and uses it pipelines its filling by one step."""
@@ -105,7 +102,7 @@ def inject_double_buffer(func: PrimFunc) -> PrimFunc:
     if not marked:
         return func
     injector = _Injector(func.name, marked)
-    body = injector.visit(func.body)
+    body = rewrite_statements(func.body, injector.visit)
     for name, buffer in marked.items():
         if buffer not in injector.done:
             raise BuildError(

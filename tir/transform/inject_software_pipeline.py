@@ -359,8 +359,8 @@ class _Injector:
         self.made: dict[Any, tuple[list[Stmt], list[Buffer]]] = {}  # pipelines: their parts, and their own buffers
 
     def visit(self, s: Any) -> Any:
-        if isinstance(s, (Stmt, Block)):
-            s = s.map_children(lambda c: self.visit(c) if isinstance(c, (Stmt, Block)) else c)
+        if isinstance(s, Stmt):
+            s = s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
         if isinstance(s, For) and STAGE in s.annotations:
             used: dict[Buffer, None] = {}
             for n in walk(self.func.body, enter=lambda n: not (isinstance(n, For) and n.loop_var is s.loop_var)):

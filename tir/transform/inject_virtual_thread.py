@@ -244,6 +244,6 @@ def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
     def visit(s: Any) -> Any:
         if _is_virtual(s):  # the outermost first, so that its loops stand outside those of the others
             return visit(_inject(func.name, s))
-        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
+        return s.map_statements(visit)
 
     return func.with_body(flat(visit(func.body)))

@@ -12,7 +12,7 @@ from ..function import PrimFunc
 from ..levels import is_private
 from ..node import frozendict
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, AttrStmt, BufferStore, For, Stmt
-from ..visit import accesses, substitute, uses_var, walk
+from ..visit import accesses, rewrite_statements, substitute, uses_var, walk
 from .passes import func_pass
 from .thread_axes import flat
 from .vectorize_loop import REASON
@@ -65,12 +65,8 @@ class _Legalizer:
                 self.analyzer.bind(item.node.var, Range(const(0, item.node.var.dtype), item.value))
 
     def visit(self, s: Any) -> Any:
-        if not isinstance(s, Stmt):
-            return s
-        s = s.map_children(self.visit)
-        if isinstance(s, For) and s.kind == VECTORIZED and isinstance(s.extent, IntImm) and s.extent.value > 1:
-            return self.loop(s, s.extent.value)
-        return s
+        wide = isinstance(s, For) and s.kind == VECTORIZED and isinstance(s.extent, IntImm) and s.extent.value > 1
+        return self.loop(s, s.extent.value) if wide else None
 
     def loop(self, s: For, extent: int) -> Stmt:
         why = ""
@@ -103,4 +99,4 @@ def legalize_vector_width(func: PrimFunc) -> PrimFunc:
         for i in T.vectorized(4):
             B[i_0 * 4 + i] = A[i_0 * 4 + i]
     """
-    return func.with_body(flat(_Legalizer(func.body).visit(func.body)))
+    return func.with_body(flat(rewrite_statements(func.body, _Legalizer(func.body).visit)))

@@ -76,7 +76,7 @@ class _Cutter:
             made = [self.visit(x) for x in s.stmts]
             return s if all(a is b for a, b in zip(made, s.stmts)) else seq(x for x in made if not is_nop(x))
         if isinstance(s, Stmt):
-            return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+            return s.map_statements(self.visit)
         return s
 
     def loop(self, s: For) -> Stmt:

@@ -30,7 +30,7 @@ from ..stmt import (
     Stmt,
     seq,
 )
-from ..visit import rewrite, substitute, uses_var, walk
+from ..visit import in_copies_of, rewrite, substitute, uses_var, walk
 from .passes import func_pass
 from .thread_axes import REDUCE_SCOPE, flat, is_thread_loop
 
@@ -82,13 +82,6 @@ class _Reduction:
     def _local(b: Buffer, shape: Any, what: str) -> Buffer:
         return decl_buffer(shape, b.dtype, f"{b.name}_{what}", scope="local")
 
-    def _over(self, loops: list[For], body: Stmt) -> Stmt:
-        """``body`` in fresh copies of ``loops``."""
-        for f in reversed(loops):
-            var = Var(f.loop_var.name, f.loop_var.dtype)
-            body = f.replace(loop_var=var, body=substitute(body, {f.loop_var: var}))
-        return body
-
     def lowered(self) -> Stmt:
         """The lowering of a reduction that is alone in its loops."""
         update = self.update()
@@ -102,14 +95,12 @@ class _Reduction:
     def start(self, loops: Sequence[For] = ()) -> Stmt:
         """The initialisation of each thread's partial result, in the threads of ``loops``."""
         stores = [BufferStore(p, i, self.index) for p, i in zip(self.partial, self.reducer.identity)]
-        return self._over([*loops, *self.spread], seq(stores))
+        return in_copies_of([*loops, *self.spread], seq(stores))
 
     def finish(self, loops: Sequence[For] = ()) -> Stmt:
         """The all-reduce of the partial results, and the store of the result."""
-        if loops:  # one loop of threads around both
-            body = seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
-            return self._over(list(loops), body)
-        return seq([self._over(self.spread, self._all_reduce()), self._over(self.spread, self._write())])
+        parts = (in_copies_of(self.spread, part) for part in (self._all_reduce(), self._write()))
+        return in_copies_of(loops, seq(parts))  # one loop of threads around both
 
     def update(self) -> Stmt:
         """One iteration: the thread accumulates a value into its partial result."""
@@ -159,13 +150,14 @@ _UINT32 = const(0, "uint32").dtype
 def _scope(reductions: list[_Reduction], body: Stmt) -> Stmt:
     """``body`` in a block with what those of ``reductions`` allocate, their partial results and their results."""
     own = tuple(b for r in reductions for b in (*r.block.alloc_buffers, *r.partial, *r.result))
-    block = _described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
+    block = described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
     return BlockRealize((), TRUE, block)
 
 
-def _described(block: Block) -> Block:
+def described(block: Block) -> Block:
+    """``block`` with the regions declared that it accesses."""
     reads, writes = block_access_region(block)
-    return block.replace(reads=tuple(reads), writes=tuple(writes))
+    return block.replace(reads=reads, writes=writes)
 
 
 def _reduced(realize: BlockRealize) -> list[Expr]:
@@ -207,9 +199,9 @@ class _Lowering:
             if inner is block.body:
                 return s
             made = block.replace(body=inner)
-            return s.replace(block=made if block.iter_vars or not (block.reads or block.writes) else _described(made))
+            return s.replace(block=made if block.iter_vars or not (block.reads or block.writes) else described(made))
         if isinstance(s, Stmt):
-            return s.map_children(lambda c: self.visit(c, loops) if isinstance(c, Stmt) else c)
+            return s.map_statements(lambda c: self.visit(c, loops))
         return s
 
     def nest(self, s: For, loops: list[For]) -> Stmt | None:

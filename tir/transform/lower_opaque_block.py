@@ -91,7 +91,7 @@ def _visit(item: Any) -> Any:
         made = [_visit(s) for s in item.stmts]
         return item if all(a is b for a, b in zip(made, item.stmts)) else seq(made)
     if isinstance(item, Stmt):
-        return item.map_children(lambda child: _visit(child) if isinstance(child, Stmt) else child)
+        return item.map_statements(_visit)
     return item
 
 

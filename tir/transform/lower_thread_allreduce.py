@@ -220,16 +220,14 @@ class _Lowering:
         self.launches: dict[str, tuple[Var, Expr]] = {}
         self.deciders = Deciders()
 
-    def visit(self, s: Any) -> Any:
-        if not isinstance(s, Stmt):
-            return s
+    def visit(self, s: Stmt) -> Stmt:
         if isinstance(s, AttrStmt) and s.attr_key == REDUCE_SCOPE:
             return self.reduce(s)
         tag = s.node.thread_tag if isinstance(s, AttrStmt) and is_launch(s, is_thread_axis) else ""
         if tag:
             self.launches[tag] = (s.node.var, s.value)  # type: ignore[attr-defined]
         self.deciders.enter(s)
-        made = s.map_children(self.visit)
+        made = s.map_statements(self.visit)
         self.deciders.leave(s)
         self.launches.pop(tag, None)
         return made

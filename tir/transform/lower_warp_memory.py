@@ -11,7 +11,7 @@ from ..buffer import Buffer, Range
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, constant, is_const, max_
 from ..function import PrimFunc
-from ..launches import is_launch
+from ..launches import is_launch, with_kernels
 from ..levels import LANES, is_thread_axis
 from ..op import call, offsets_of
 from ..script.printer import short_text
@@ -280,10 +280,4 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
     W_of_lane: T.float32 = T.tvm_warp_shuffle(T.uint32(4294967295), W[0], 31 - tx, 32, 32, dtype="float32")
     B[tx] = W_of_lane
     """
-
-    def visit(s: Any) -> Any:
-        if is_launch(s):
-            return _lower(func.name, s)
-        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
-
-    return func.with_body(visit(func.body))
+    return func.with_body(with_kernels(func.body, lambda kernel: _lower(func.name, kernel)))

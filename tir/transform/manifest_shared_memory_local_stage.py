@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.block_regions import block_access_region
 from ..annotations import STAGE, THROUGH_REGISTERS, goes_through_registers, is_through_registers
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
-from ..expr import TRUE, BufferLoad, IntImm, Var, cast, const, is_const
+from ..expr import TRUE, BufferLoad, IntImm, cast, const, is_const
 from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
-from ..visit import substitute, walk
+from ..visit import in_copies_of, rewrite_statements, substitute, walk
+from .lower_cross_thread_reduction import described
 from .passes import func_pass
 
 
@@ -20,16 +20,10 @@ class _Manifest:
     def __init__(self, name: str):
         self.name = name
 
-    def visit(self, s: Any) -> Any:
-        if not isinstance(s, (Stmt, Block)):
-            return s
-        s = s.map_children(self.visit)
-        if isinstance(s, For) and STAGE in s.annotations:
-            return self.loop(s)
-        return s
-
-    def loop(self, s: For) -> For:
-        """``s`` with the copies that are statements of its body split."""
+    def loop(self, s: Any) -> For | None:
+        """A pipelined loop with the copies that are statements of its body split."""
+        if not isinstance(s, For) or STAGE not in s.annotations:
+            return None
         wrappers: list[BlockRealize] = []
         body: Any = s.body
         while isinstance(body, BlockRealize) and not body.block.iter_vars and is_const(body.predicate, 1):
@@ -46,7 +40,7 @@ class _Manifest:
             made += [fetch, put]
             registers.append(own)
         if not registers:
-            return s
+            return None
         inner: Stmt = seq(made)
         if wrappers:
             block = wrappers[-1].block
@@ -57,7 +51,7 @@ class _Manifest:
                 inner = w.replace(block=w.block.replace(body=inner))
         else:
             block = Block((), (), (), f"{registers[0].name}_scope", inner, None, tuple(registers))
-            inner = BlockRealize((), TRUE, _described(block))
+            inner = BlockRealize((), TRUE, described(block))
         return s.replace(body=inner)
 
     def parted(self, part: Stmt, copy: BlockRealize) -> tuple[Stmt, Stmt, Buffer]:
@@ -91,22 +85,14 @@ class _Manifest:
             (f"{copy.block.name}_local", BufferStore(own, substitute(store.value, values), index), {}),
             (copy.block.name, BufferStore(store.buffer, BufferLoad(own, index), place), notes),
         ):
-            block = _described(Block((), (), (), name, body, None)).replace(annotations=frozendict(kept))
+            block = described(Block((), (), (), name, body, None)).replace(annotations=frozendict(kept))
             made: Stmt = BlockRealize((), copy.predicate, block)
-            for f in reversed(loops):
-                var = Var(f.loop_var.name, f.loop_var.dtype)
-                made = f.replace(loop_var=var, body=substitute(made, {f.loop_var: var}))
-            parts.append(made)
+            parts.append(in_copies_of(loops, made))
         return parts[0], parts[1], own
 
 
 def _copy_of(part: Stmt) -> BlockRealize | None:
     return next((n for n in walk(part) if isinstance(n, BlockRealize) and goes_through_registers(n.block)), None)
-
-
-def _described(block: Block) -> Block:
-    reads, writes = block_access_region(block)
-    return block.replace(reads=tuple(reads), writes=tuple(writes))
 
 
 @func_pass
@@ -156,4 +142,4 @@ def manifest_shared_memory_local_stage(func: PrimFunc) -> PrimFunc:
     """
     if not any(isinstance(n, Block) and goes_through_registers(n) for n in walk(func.body)):
         return func
-    return func.with_body(_Manifest(func.name).visit(func.body))
+    return func.with_body(rewrite_statements(func.body, _Manifest(func.name).loop))

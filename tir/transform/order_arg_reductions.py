@@ -236,7 +236,7 @@ def _rewritten(stmt: Any, around: Loops, is_outermost: bool = True) -> Any:
     inside = (*around, stmt) if isinstance(stmt, For) else around
 
     def visit(child: Any) -> Any:
-        if not isinstance(child, (Stmt, Block)):
+        if not isinstance(child, Stmt):
             return child
         return _rewritten(child, inside, not isinstance(stmt, For))
 

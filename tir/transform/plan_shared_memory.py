@@ -12,7 +12,7 @@ from ..dtype import DType
 from ..errors import BuildError
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import IRModule, PrimFunc
-from ..launches import bytes_of, is_launch, kernels_of
+from ..launches import bytes_of, is_launch, kernels_of, with_kernels
 from ..levels import SHARED, SHARED_DYN, is_shared
 from ..op import offsets_of
 from ..stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, SeqStmt, Stmt, seq
@@ -207,19 +207,13 @@ def plan_shared_memory(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     R[tx] = S[tx] * 2.0
     A[tx] = R[tx]
     """
-    new: dict[Any, Stmt] = {}
+    new: dict[Any, Any] = {}
     for count, kernel in enumerate(kernels_of(func.body)):
         lives = _lives(kernel)
         plan = _plan(func.name, lives, Target.of(target), count)
         if lives.allocs:
             new[kernel] = _Rewriter(lives, plan).run(kernel)
-
-    def visit(s: Any) -> Any:
-        if s in new:
-            return new[s]
-        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
-
-    return func.with_body(visit(func.body)) if new else func
+    return func.with_body(with_kernels(func.body, lambda kernel: new.get(kernel, kernel)))
 
 
 def shared_memory_plan(program: PrimFunc | IRModule, target: Any = "cuda") -> SharedMemoryPlan:

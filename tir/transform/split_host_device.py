@@ -46,7 +46,7 @@ class _Splitter:
             raise BuildError(
                 f"{self.name}: `{s.buffer_var.name}` in {s.buffer_var.scope} memory is allocated outside the kernels"
             )
-        return s.map_children(lambda c: self.visit(c) if isinstance(c, Stmt) else c)
+        return s.map_statements(self.visit)
 
     def kernel(self, s: Stmt) -> Stmt:
         if any(isinstance(n, AttrStmt) and is_launch(n) and constant(n.value) == 0 for n in walk(s)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..arith.linear import key
 from ..expr import Var, is_const
@@ -117,10 +116,8 @@ def _memories(lives: Lifetimes, places: _Places) -> list[_Memory]:
 def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) -> Stmt:
     """``body`` without the allocations ``shared``, and with those ``placed`` around the statements they are for."""
 
-    def visit(s: Any) -> Any:
-        if not isinstance(s, Stmt):
-            return s
-        made = visit(s.body) if isinstance(s, Allocate) and s.buffer_var in shared else s.map_children(visit)
+    def visit(s: Stmt) -> Stmt:
+        made = visit(s.body) if isinstance(s, Allocate) and s.buffer_var in shared else s.map_statements(visit)
         for memory in placed.get(s, ()):
             made = memory.owner.replace(body=made)
         return made
@@ -128,29 +125,25 @@ def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) ->
     return visit(body)
 
 
-def _out_of_loops(s: Any, known: set[Var]) -> Any:
+def _out_of_loops(s: Stmt, known: set[Var]) -> Stmt:
     """``s`` with allocations of symbolic sizes, which the heap has to be asked for, around the serial loops that they are in."""
-    if not isinstance(s, Stmt):
-        return s
     if not isinstance(s, For) or s.kind != SERIAL:
-        return s.map_children(lambda child: _out_of_loops(child, known))
+        return s.map_statements(lambda child: _out_of_loops(child, known))
     moved: list[Allocate] = []
-    made = s.map_children(lambda child: _in_loop(child, known, moved))
+    made: Stmt = s.map_statements(lambda child: _in_loop(child, known, moved))
     for allocation in moved:
         made = allocation.replace(body=made)
     return made
 
 
-def _in_loop(s: Any, known: set[Var], moved: list[Allocate]) -> Any:
+def _in_loop(s: Stmt, known: set[Var], moved: list[Allocate]) -> Stmt:
     """What is in a serial loop, without the allocations that are ``moved`` out of it."""
-    if not isinstance(s, Stmt):
-        return s
     if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
         return _out_of_loops(s, known)
     if isinstance(s, Allocate) and _bytes(s) is None and _may_share(s, known):
         moved.append(s)
         return _in_loop(s.body, known, moved)
-    return s.map_children(lambda child: _in_loop(child, known, moved))
+    return s.map_statements(lambda child: _in_loop(child, known, moved))
 
 
 @func_pass

@@ -9,7 +9,7 @@ from ..analysis.effects import effects
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, IntImm, StringImm, Var, as_bool, is_const, logical_not
 from ..function import PrimFunc
-from ..launches import is_launch
+from ..launches import is_launch, with_kernels
 from ..levels import is_private, is_thread_axis
 from ..op import call
 from ..script.printer import short_text
@@ -350,10 +350,4 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     T.tvm_storage_sync("shared", dtype="void")
     B[tx] = S[31 - tx]
     """
-
-    def visit(s: Any) -> Any:
-        if is_launch(s):
-            return _Placer(func, s).run(s)
-        return s.map_children(lambda c: visit(c) if isinstance(c, Stmt) else c)
-
-    return func.with_body(flat(visit(func.body)))
+    return func.with_body(flat(with_kernels(func.body, lambda kernel: _Placer(func, kernel).run(kernel))))

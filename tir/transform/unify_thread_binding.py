@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..aliases import shares_memory
@@ -75,9 +76,7 @@ class _Kernel:
                 "is to do that, but each thread would go on with the old value; keep that in shared or global memory, or "
                 "put the statement into these loops"
             )
-        if isinstance(s, Stmt):
-            return s.map_children(lambda c: self.visit(c, under) if isinstance(c, (Stmt, Block)) else c)
-        return s
+        return s.map_statements(partial(self.visit, under=under))
 
     def _block(self, s: Block, under: frozenset[str]) -> Block:
         """A block in the kernel. Where one thread is enough for all that it does, and it keeps what an update gives in memory of
@@ -86,7 +85,7 @@ class _Kernel:
         ones = self._idle(s, under, own) if own and any(map(_is_update, walk(s))) else frozenset[str]()
         if ones:
             return s.replace(body=IfThenElse(self._is_first(ones), self.visit(s.body, under | ones)))
-        return s.map_children(lambda c: self.visit(c, under) if isinstance(c, Stmt) else c)
+        return s.map_statements(partial(self.visit, under=under))
 
     def _is_launched_if_empty(self, loop: For) -> bool:
         """Whether the kernel has other statements, which run even if ``loop`` has no iterations."""
@@ -98,7 +97,7 @@ class _Kernel:
         if is_thread_loop(s):
             under |= {s.thread}
         stored = [s.buffer.scope] if isinstance(s, BufferStore) and s.buffer.data not in own else []
-        idle = [self._idle(c, under, own) for c in s.children() if isinstance(c, (Stmt, Block))]
+        idle = [self._idle(c, under, own) for c in s.children() if isinstance(c, Stmt)]
         if isinstance(s, BufferStore) or _updated(s):
             idle.append(self._shared_by([*stored, *_updated(s)], under))
         return idle[0].intersection(*idle[1:]) if idle else frozenset[str]()
@@ -202,7 +201,7 @@ class _Unifier:
         placed: set[Buffer] = set()
 
         def child(c: Any) -> Any:
-            if not isinstance(c, (Stmt, Block)):
+            if not isinstance(c, Stmt):
                 return c
             made, more = self.visit(c, outside)
             twice = sorted(b.name for b in more & placed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..buffer import Buffer
 from ..dtype import HANDLE
@@ -131,14 +131,12 @@ class _Placing:
         self._placed = placed
         self._shares = shares
 
-    def visit(self, s: Any, share: Expr | None) -> Any:
+    def visit(self, s: Stmt, share: Expr | None) -> Stmt:
         """A statement; in a parallel loop, ``share`` is the number of the share that runs it."""
-        if not isinstance(s, Stmt):
-            return s
         if isinstance(s, For) and s in self._shares:
             return self._in_shares(s, self._shares[s])
         if not isinstance(s, Allocate) or s not in self._placed:
-            return s.map_children(lambda child: self.visit(child, share))
+            return s.map_statements(lambda child: self.visit(child, share))
         t, buffer = self._placed[s]
         if share is None:
             return substitute(self.visit(s.body, share), {s.buffer_var: buffer.data})
