@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from ..arith import simplify
+from ..buffer import Buffer
 from ..expr import And, BufferLoad, Expr, Or, Var, const, constant
 from ..function import PrimFunc
 from ..names import unique_name
-from ..stmt import Block, BlockRealize, IfThenElse
+from ..stmt import Block, BlockRealize, IfThenElse, SeqStmt, Stmt, seq
 from ..transform.convert_ssa import convert_ssa
 from ..transform.simplify import simplify as tidied
-from ..visit import rewrite, statements, substitute, walk
+from ..visit import buffers_in, rewrite, statements, substitute, walk
 from .nest import assuming
 
 SHORT = 8  # what a short size counts as
@@ -48,20 +50,72 @@ def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFun
     telling = [v for v in sizes if version(frozenset([v])) is not usual]
     if not telling:
         return None
-    rows = next((v for v in telling if _is_of_rows(func, v)), None)
-    if rows is not None and lanes >= 4:
-        chosen = _by_vectors(rows, lanes, lambda size: version(frozenset([rows]), size), usual)
-    elif len(telling) > FEW:
+
+    def chosen(stage: Callable[[PrimFunc], PrimFunc], rows: Var | None) -> PrimFunc:
+        if rows is not None:
+            return _by_vectors(rows, lanes, lambda size: stage(version(frozenset([rows]), size)), stage(usual))
+        if len(telling) <= FEW:
+            return _tree(telling, frozenset(), lambda short: stage(version(short)))
         every = frozenset(sizes)
         any_short = reduce(Or, (v < LONG for v in telling))
         if version(every, NEAR) is usual:
-            chosen = _either(any_short, version(every), usual)
-        else:
-            all_near = reduce(And, (v < 2 * NEAR for v in telling))
-            chosen = _either(Or(any_short, all_near), version(every, NEAR), usual)
-    else:
-        chosen = _tree(telling, frozenset(), version)
-    return tidied(convert_ssa(chosen))
+            return _either(any_short, stage(version(every)), stage(usual))
+        all_near = reduce(And, (v < 2 * NEAR for v in telling))
+        return _either(Or(any_short, all_near), stage(version(every, NEAR)), stage(usual))
+
+    def rows_of(stage: PrimFunc) -> Var | None:
+        return next((v for v in telling if lanes >= 4 and _is_of_rows(func, v, stage)), None)
+
+    cut = cache(_stages)
+    stages, between = cut(usual)
+    whole, lengths = rows_of(func), [rows_of(stage) for stage in stages]
+    if whole is not None or all(cut(version(frozenset([v])))[1] != between for v in lengths if v is not None):
+        return tidied(convert_ssa(chosen(lambda made: made, whole)))
+
+    def nth(n: int) -> Callable[[PrimFunc], PrimFunc]:
+        found = {stages[n].script(): stages[n]}
+
+        def of(made: PrimFunc) -> PrimFunc:
+            parts, shared = cut(made)
+            return found.setdefault(parts[n].script(), parts[n]) if shared == between else stages[n]
+
+        return cache(of)
+
+    return tidied(convert_ssa(_in_order([chosen(nth(n), rows) for n, rows in enumerate(lengths)], between[0])))
+
+
+def _stages(func: PrimFunc) -> tuple[list[PrimFunc], tuple[tuple[Buffer, ...], list[set[Buffer]]]]:
+    """The statements of the body as functions, one for those that write the same buffer, each with what no other one mentions; the buffers
+    that are left, and which of these, and of the arguments, each writes."""
+    root = func.root
+    assert root is not None
+    parts = [(part, _written(part)) for part in (root.body.stmts if isinstance(root.body, SeqStmt) else (root.body,))]
+    for n in reversed(range(1, len(parts))):
+        if any(writes & parts[n][1] for _, writes in parts[:n]):
+            (first, one), (second, other) = parts[n - 1 : n + 1]
+            parts[n - 1 : n + 1] = [(seq([first, second]), one | other)]
+    used = Counter(b for part, _ in parts for b in buffers_in(part))
+    between = tuple(b for b in root.alloc_buffers if used[b] > 1)
+    stages, writes = list[PrimFunc](), list[set[Buffer]]()
+    for part, written in parts:
+        own = tuple(b for b in buffers_in(part) if b in root.alloc_buffers and b not in between)
+        stages.append(func.with_body(func.body.replace(block=root.replace(alloc_buffers=own, body=part))))
+        writes.append(written.difference(own))
+    return stages, (between, writes)
+
+
+def _written(body: Stmt) -> set[Buffer]:
+    return {region.buffer for n in statements(body) if isinstance(n, Block) for region in n.writes}
+
+
+def _in_order(stages: list[PrimFunc], between: tuple[Buffer, ...]) -> PrimFunc:
+    """One function of these stages, which have the buffers ``between`` them."""
+    *earlier, last = stages
+    body, buffers = last.root.body, last.root.alloc_buffers
+    for stage in reversed(earlier):
+        body = seq([_renamed(stage.root.body, body), body])
+        buffers = (*stage.root.alloc_buffers, *buffers)
+    return last.with_body(last.body.replace(block=last.root.replace(alloc_buffers=(*between, *buffers), body=body)))
 
 
 def _sizes(func: PrimFunc) -> list[Var]:
@@ -79,10 +133,13 @@ def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[
     return _either(first < LONG, yes, no, {first: const(LONG, first.dtype)})
 
 
-def _is_of_rows(func: PrimFunc, size: Var) -> bool:
-    """Whether the terms of reductions are rows of that ``size``, and no block reads operands again for another axis, as products do."""
-    found = False
+def _is_of_rows(func: PrimFunc, size: Var, stage: PrimFunc) -> bool:
+    """Whether in the blocks of ``func`` that write what ``stage`` does the terms of reductions are rows of that ``size``, and none of them
+    reads operands again for another axis, as products do."""
+    found, written = False, _written(stage.body)
     for block in (n for n in statements(func.body) if isinstance(n, Block) and n.iter_vars):
+        if written.isdisjoint(region.buffer for region in block.writes):
+            continue
         axes = [i for i in block.iter_vars if constant(i.dom.extent) != 1]
         places = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)]
         if len(axes) > max(map(len, places), default=0):
@@ -120,7 +177,13 @@ def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Exp
     assert all(isinstance(root, BlockRealize) for root in roots)
     (first, second) = (root.block for root in roots)  # type: ignore[union-attr]
     buffers = (*first.alloc_buffers, *second.alloc_buffers)
-    mine, others = ({n.name for n in statements(func.body) if isinstance(n, Block)} for func in (yes, no))
+    body = IfThenElse(condition, _renamed(first.body, second.body), second.body)
+    return yes.with_body(yes.body.replace(block=first.replace(alloc_buffers=buffers, body=body)))
+
+
+def _renamed(body: Stmt, beside: Stmt) -> Stmt:
+    """``body`` with other names for blocks that have one of a block ``beside`` it."""
+    mine, others = ({n.name for n in statements(part) if isinstance(n, Block)} for part in (body, beside))
     taken = mine | others
 
     def renamed(item: Any) -> Any:
@@ -129,5 +192,4 @@ def _either(condition: Expr, yes: PrimFunc, no: PrimFunc, most: Mapping[Var, Exp
         taken.add(name := unique_name(item.name, taken))
         return item.replace(name=name)
 
-    body = IfThenElse(condition, rewrite(first.body, renamed), second.body)
-    return yes.with_body(yes.body.replace(block=first.replace(alloc_buffers=buffers, body=body)))
+    return rewrite(body, renamed)
