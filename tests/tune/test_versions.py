@@ -211,6 +211,29 @@ def test_panels_along_symbolic_terms_are_turned_in_registers(sizes: tuple[int, i
     np.testing.assert_allclose(out, left @ right.T, rtol=1e-4, atol=1e-4)
 
 
+def attention(n: Any) -> list[te.Tensor]:
+    q, k, v = (P((2, n, 24), name=name) for name in "qkv")
+    return [q, k, v, ops.matmul(ops.nn.softmax(ops.matmul(q, k, transp_b=True)), v)]
+
+
+def test_rows_beside_products_have_versions():
+    """Of their own: a product asks whether its size is short, and rows for the number of vectors."""
+    target = "llvm -vector_width=512 -num-cores=1"
+    func = te.create_prim_func(attention(te.var("n0")))
+    sch = tir.tune.default(func, target)
+    asked = [c for c in conditions(sch.func) if c.startswith("n0 ")]
+    assert [c for c in asked if c in ("n0 < 48", "n0 < 64", "n0 < 80")] == ["n0 < 48", "n0 < 64", "n0 < 80"]
+    names = [b.name for b in sch.get_child_blocks("root")]
+    assert len(names) == len(set(names))
+    run, rng = tir.build(sch.mod, target), np.random.default_rng(0)
+    for size in (1, 2, 3, 5, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 79, 80, 100, 257):
+        q, k, v = (rng.standard_normal((2, size, 24), dtype="float32") for _ in range(3))
+        run(q, k, v, out := np.full_like(q, np.nan))
+        scores = np.exp(np.einsum("bik,bjk->bij", q, k, dtype="float64"))
+        wanted = scores / scores.sum(axis=-1, keepdims=True) @ v
+        np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_two_sizes_are_asked_one_after_the_other():
     """What was scheduled tells which sizes it took for short ones."""
     func = symbolic(column_maximum)
@@ -225,9 +248,10 @@ def test_two_sizes_are_asked_one_after_the_other():
     found = in_versions(func, scheduled(), scheduled, 4)
     assert found is not None
     text = found.script()
-    order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 256) for b in (SHORT, 256)]
+    order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 24, 256) for b in (SHORT, 24, 256)]
     assert order == sorted(order)
-    assert conditions(found) == [f"n0 < {LONG}", f"n1 < {LONG}", f"n1 < {LONG}"]
+    of_columns = [f"n1 < {SHORT + 1}", f"n1 < {LONG}"]
+    assert conditions(found) == [f"n0 < {SHORT + 1}", *of_columns, f"n0 < {LONG}", *of_columns, *of_columns]
 
 
 def test_what_symbolic_sizes_count_as():

@@ -18,8 +18,9 @@ from ..transform.simplify import simplify as tidied
 from ..visit import buffers_in, rewrite, statements, substitute, walk
 from .nest import assuming
 
-SHORT = 8  # what a short size counts as
+SHORT = 8  # what a size up to this counts as
 LONG = 32  # from this on a size is a long one: two vectors of partial results fill
+ENDS = {SHORT + 1: SHORT, LONG: 24}  # what a size below each of these counts as
 FEW = 2  # sizes for each of which there are versions of its own
 NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
 STRAIGHT = 5  # vectors of a row of which straight code is worth a version
@@ -30,38 +31,40 @@ def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFun
     """``func`` as ``scheduled`` gives it where its sizes are short (:func:`.nest.assuming`), or else ``usual``; None if that is the same,
     and where panels of constants are made once in any case. What a version asks of its iterations that its sizes imply, it asks no more.
 
-    With some sizes there are versions for each of them being short or long; with many, one that runs where any is short, or all are :data:`NEAR`:
+    With some sizes there are versions for what each of them counts as (:data:`ENDS`); with many, one that runs where any is short, or all are :data:`NEAR`:
     of what the rules make for these, as where operands are not copied to panels, or else for short ones. Where a size is the length of
-    rows that are reduced, there is a version for each number of vectors of ``lanes`` that a short row has.
+    rows that are reduced, there is a version for each number of vectors of ``lanes`` that a short row has. Where a function has both such
+    rows and products, each statement of it has versions of its own, as far as the rules make the same statements for a short size.
     """
     sizes = _sizes(func)
     if not sizes or "tir.constant" in func.attrs:
         return None
-    made = {(frozenset[Var](), SHORT): usual}
+    made = {frozenset[tuple[Var, int]](): usual}
     of_text = {usual.script(): usual}
 
-    def version(short: frozenset[Var], size: int = SHORT) -> PrimFunc:
-        if (short, size) not in made:
-            with assuming(dict.fromkeys(short, size)):
+    def version(counted: Mapping[Var, int]) -> PrimFunc:
+        key = frozenset(counted.items())
+        if key not in made:
+            with assuming(counted):
                 new = scheduled()
-            made[short, size] = of_text.setdefault(new.script(), new)
-        return made[short, size]
+            made[key] = of_text.setdefault(new.script(), new)
+        return made[key]
 
-    telling = [v for v in sizes if version(frozenset([v])) is not usual]
+    telling = [v for v in sizes if version({v: SHORT}) is not usual]
     if not telling:
         return None
 
     def chosen(stage: Callable[[PrimFunc], PrimFunc], rows: Var | None) -> PrimFunc:
         if rows is not None:
-            return _by_vectors(rows, lanes, lambda size: stage(version(frozenset([rows]), size)), stage(usual))
+            return _by_vectors(rows, lanes, lambda size: stage(version({rows: size})), stage(usual))
         if len(telling) <= FEW:
-            return _tree(telling, frozenset(), lambda short: stage(version(short)))
-        every = frozenset(sizes)
+            return _tree(telling, {}, lambda counted: stage(version(counted)))
+        every, near = dict.fromkeys(sizes, SHORT), dict.fromkeys(sizes, NEAR)
         any_short = reduce(Or, (v < LONG for v in telling))
-        if version(every, NEAR) is usual:
+        if version(near) is usual:
             return _either(any_short, stage(version(every)), stage(usual))
         all_near = reduce(And, (v < 2 * NEAR for v in telling))
-        return _either(Or(any_short, all_near), stage(version(every, NEAR)), stage(usual))
+        return _either(Or(any_short, all_near), stage(version(near)), stage(usual))
 
     def rows_of(stage: PrimFunc) -> Var | None:
         return next((v for v in telling if lanes >= 4 and _is_of_rows(func, v, stage)), None)
@@ -69,7 +72,7 @@ def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFun
     cut = cache(_stages)
     stages, between = cut(usual)
     whole, lengths = rows_of(func), [rows_of(stage) for stage in stages]
-    if whole is not None or all(cut(version(frozenset([v])))[1] != between for v in lengths if v is not None):
+    if whole is not None or all(cut(version({v: SHORT}))[1] != between for v in lengths if v is not None):
         return tidied(convert_ssa(chosen(lambda made: made, whole)))
 
     def nth(n: int) -> Callable[[PrimFunc], PrimFunc]:
@@ -124,13 +127,21 @@ def _sizes(func: PrimFunc) -> list[Var]:
     return list(dict.fromkeys(n for extent in shapes for n in walk(extent) if isinstance(n, Var)))
 
 
-def _tree(sizes: list[Var], short: frozenset[Var], version: Callable[[frozenset[Var]], PrimFunc]) -> PrimFunc:
-    """The versions for each of ``sizes`` being short or long, where those of ``short`` are short."""
+def _tree(sizes: list[Var], counted: dict[Var, int], version: Callable[[Mapping[Var, int]], PrimFunc]) -> PrimFunc:
+    """The versions for each of ``sizes`` being short or long, where others count as ``counted``: the size that leaves the least to ask is asked first."""
     if not sizes:
-        return version(short)
-    first, *rest = sizes
-    yes, no = _tree(rest, short | {first}, version), _tree(rest, short, version)
-    return _either(first < LONG, yes, no, {first: const(LONG, first.dtype)})
+        return version(counted)
+
+    def left(size: Var) -> int:
+        return sum(version({size: SHORT}) is not version({size: SHORT, v: SHORT}) for v in sizes if v is not size)
+
+    first = min(sizes, key=left)
+    rest = [v for v in sizes if v is not first]
+    chosen = _tree(rest, counted, version)
+    for end, size in reversed(ENDS.items()):
+        most = {first: const(end // SHORT * SHORT, first.dtype)}
+        chosen = _either(first < end, _tree(rest, counted | {first: size}, version), chosen, most)
+    return chosen
 
 
 def _is_of_rows(func: PrimFunc, size: Var, stage: PrimFunc) -> bool:
