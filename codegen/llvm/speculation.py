@@ -15,12 +15,13 @@ from tir.function import PrimFunc
 from tir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt
 from tir.visit import kinds, nodes_of, walk
 
+_MAY_ASK = LAZY | {IfThenElse}
 Sizes = dict[Var, tuple[Any, Expr]]  # of memory, by its pointer: the data type of an element, and their number
 
 
 def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
-    """Of the loads of a lowered function that an ``and``, an ``or`` or a lazy choice makes conditional, those that may
-    run without: in every iteration of the loops around them, the address is inside of an argument or an allocation.
+    """Of the loads of a lowered function that an ``and``, an ``or`` or a lazy choice makes conditional, and of the scalar ones for
+    some lanes of a vector, those that may run without: in every iteration of the loops around them, the address is inside of an argument or an allocation.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -32,8 +33,8 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     >>> speculatable_loads(f)
     frozenset({A[7 - i]})
     """
-    nodes = [] if LAZY.isdisjoint(kinds(func.body)) else nodes_of(func.body)
-    if not any(type(n) in LAZY and is_lazy(n) for n in nodes):
+    nodes = [] if _MAY_ASK.isdisjoint(kinds(func.body)) else nodes_of(func.body)
+    if not any(type(n) in LAZY and is_lazy(n) or _is_of_lanes(n) for n in nodes):
         return frozenset()
     sizes: Sizes = {}
     may_be_null = {a for n in nodes if type(n) is Call and n.op == "isnullptr" for a in n.args}
@@ -46,6 +47,11 @@ def speculatable_loads(func: PrimFunc) -> frozenset[BufferLoad]:
     visitor = _Visitor(sizes, known)
     visitor.statement(func.body)
     return frozenset(visitor.inside - visitor.outside)
+
+
+def _is_of_lanes(s: Any) -> bool:
+    """Whether a statement runs for some lanes of a vector."""
+    return isinstance(s, IfThenElse) and s.condition.dtype.lanes > 1
 
 
 def _count(buffer: Buffer) -> Expr | None:
@@ -64,8 +70,8 @@ class _Visitor:
         self.inside: set[BufferLoad] = set()
         self.outside: set[BufferLoad] = set()  # one may stand in several loops
 
-    def statement(self, s: Any) -> None:
-        if LAZY.isdisjoint(kinds(s)):
+    def statement(self, s: Any, for_lanes: bool = False) -> None:
+        if not for_lanes and _MAY_ASK.isdisjoint(kinds(s)):
             return
         if isinstance(s, Allocate):
             count: Expr = IntImm(1)
@@ -76,9 +82,12 @@ class _Visitor:
             if isinstance(child, Stmt):
                 with self.known.scope():
                     self._enter(s, child)
-                    self.statement(child)
+                    self.statement(child, for_lanes or _is_of_lanes(s))
             elif isinstance(child, Expr):
-                for load in _conditional_loads(child):
+                scalar = (
+                    (n for n in walk(child) if isinstance(n, BufferLoad) and n.dtype.lanes == 1) if for_lanes else ()
+                )
+                for load in (*_conditional_loads(child), *scalar):
                     (self.inside if self._is_inside(load) else self.outside).add(load)
 
     def _enter(self, s: Stmt, child: Stmt) -> None:
