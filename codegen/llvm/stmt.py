@@ -27,7 +27,7 @@ from tir.stmt import (
     While,
 )
 from tir.transform.use_workspace import STACK_BYTES
-from tir.visit import is_pure, walk
+from tir.visit import is_pure, kinds, statements, walk
 
 from .amx_tiles import TILES, allocate_tiles
 from .generator import Generator, stmt_rule
@@ -213,6 +213,9 @@ def _allocate(g: Generator, s: Allocate) -> None:
     if count is not None and count * s.dtype.bytes <= STACK_BYTES:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * s.dtype.bytes), 64)
         g.own[s.buffer_var] = s.dtype, count
+        if s.dtype.is_float and _is_for_some_lanes(s.body, s.buffer_var):
+            zeros = f"[{count * s.dtype.bytes} x i8] zeroinitializer"
+            g.out.emit(f"store {zeros}, ptr {g.env[s.buffer_var]}, align 64")
         g.stmt(s.body)
         return
     slot = None
@@ -224,6 +227,15 @@ def _allocate(g: Generator, s: Allocate) -> None:
     g.heap.append((pointer, slot))
     g.stmt(s.body)
     g.release(*g.heap.pop())
+
+
+def _is_for_some_lanes(body: Stmt, memory: Var) -> bool:
+    """Whether something of ``memory`` is stored for some lanes of a vector only. What the others happen to hold is computed with, too, and
+    takes some 150 cycles where that is a denormal number."""
+    if IfThenElse not in kinds(body):
+        return False
+    parts = (n for n in statements(body) if isinstance(n, IfThenElse) and n.condition.dtype.lanes > 1)
+    return any(isinstance(n, BufferStore) and n.buffer.data is memory for part in parts for n in statements(part))
 
 
 def _heap(g: Generator, s: Allocate, slot: str | None) -> str:
