@@ -115,6 +115,39 @@ def test_a_batch_of_any_size_computes_the_same():
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("shape", "taps", "strides", "padding"),
+    [
+        ((1, 4, 8, 8, 16), 3, 1, 1),
+        ((2, 5, 8, 9, 16), 3, (2, 1, 1), (0, 1, 2, 2, 0, 1)),
+        (("n", 3, 8, 8, 16), 1, 1, (0, 1, 1)),
+        ((1, "frames", 8, 8, 32), 2, 1, 1),
+    ],
+)
+def test_volumes_are_frames_beside_frames(shape, taps, strides, padding):
+    b = Builder()
+    w = RNG.standard_normal((taps, 3, 3, shape[-1], 32)).astype("float32") / 20
+    x = b.input("x", shape)
+    y = b.call("nn.conv3d", x, b.constant(w, "w"), strides, padding, data_layout="NDHWC")
+    graph = b.graph(b.call("nn.relu", y))
+    model = compile_graph(graph, "llvm")
+    assert "nn.conv2d_winograd_nhwc" in operators(model.graph) and len(model.kernels) == 1
+    sizes = {"n": 2, "frames": 5}
+    x = RNG.standard_normal([sizes.get(s, s) for s in shape]).astype("float32")
+    (expected,) = computed(graph.at(sizes), x)
+    np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "named", [{"strides": (1, 2, 1)}, {"dilation": (2, 1, 1), "padding": 2}, {"groups": 2, "padding": 1}]
+)
+def test_other_volumes_are_left(named):
+    b = Builder()
+    x, groups_of = b.input("x", (1, 6, 16, 16, 32)), named.get("groups", 1)
+    w = b.constant(np.ones((3, 3, 3, 32 // groups_of, 32), "float32"), "w")
+    assert operators(winograd(b.graph(b.call("nn.conv3d", x, w, data_layout="NDHWC", **named)))) == ["nn.conv3d"]
+
+
 def test_what_follows_is_in_the_kernel():
     (first, second, *_) = [g.name for g in groups(optimized(block((8, 8), 1, 1))) if "conv2d" in g.name]
     assert [first, second] == ["conv2d_winograd_nhwc_add_relu", "conv2d_winograd_nhwc_add_add_relu"]
