@@ -27,15 +27,21 @@ _BINARY = {
     "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal",
     "Mul": "multiply", "Or": "logical_or", "Sub": "subtract", "Xor": "logical_xor",
 }  # fmt: skip
-# one tensor and attributes: ours, and (ONNX's attribute, our parameter, default)
-_PARAMETRIC: dict[str, tuple[str, tuple[tuple[str, str, float], ...]]] = {
-    "Celu": ("nn.celu", (("alpha", "alpha", 1.0),)),
-    "Elu": ("nn.elu", (("alpha", "alpha", 1.0),)),
-    "HardSigmoid": ("nn.hard_sigmoid", (("alpha", "alpha", 0.2), ("beta", "beta", 0.5))),
-    "LeakyRelu": ("nn.leaky_relu", (("alpha", "alpha", 0.01),)),
-    "Selu": ("nn.selu", (("alpha", "alpha", 1.67326319217681884765625), ("gamma", "gamma", 1.05070102214813232421875))),
-    "ThresholdedRelu": ("nn.thresholded_relu", (("alpha", "threshold", 1.0),)),
-}
+# some tensors, and attributes: ours, since when, how many tensors, and (ONNX's attribute, our parameter, default)
+_PARAMETRIC: dict[str, tuple[str, int, int, tuple[tuple[str, str, Any], ...]]] = {
+    "Celu": ("nn.celu", 6, 1, (("alpha", "alpha", 1.0),)),
+    "Elu": ("nn.elu", 6, 1, (("alpha", "alpha", 1.0),)),
+    "Gelu": ("nn.gelu", 20, 1, (("approximate", "approximate", "none"),)),
+    "HardSigmoid": ("nn.hard_sigmoid", 6, 1, (("alpha", "alpha", 0.2), ("beta", "beta", 0.5))),
+    "LeakyRelu": ("nn.leaky_relu", 6, 1, (("alpha", "alpha", 0.01),)),
+    "MatMul": ("matmul", 1, 2, ()),
+    "ReverseSequence": ("reverse_sequence", 10, 2, (("time_axis", "seq_axis", 0), ("batch_axis", "batch_axis", 1))),
+    "Selu": (
+        "nn.selu", 6, 1, (("alpha", "alpha", 1.67326319217681884765625), ("gamma", "gamma", 1.05070102214813232421875)),
+    ),
+    "ThresholdedRelu": ("nn.thresholded_relu", 6, 1, (("alpha", "threshold", 1.0),)),
+    "Where": ("where", 9, 3, ()),
+}  # fmt: skip
 
 
 def _rows_of_tables() -> None:
@@ -45,10 +51,10 @@ def _rows_of_tables() -> None:
         )
     for name, ours in _BINARY.items():
         row(name)(lambda c, ours=ours: c.op(ours, c[0], _second(c)))
-    for name, (ours, attributes) in _PARAMETRIC.items():
-        row(name, 6)(
-            lambda c, ours=ours, attributes=attributes: c.op(
-                ours, c[0], **{p: c.attribute(theirs, default) for theirs, p, default in attributes}
+    for name, (ours, since, count, attributes) in _PARAMETRIC.items():
+        row(name, since)(
+            lambda c, ours=ours, count=count, attributes=attributes: c.op(
+                ours, *(c[n] for n in range(count)), **{p: c.attribute(theirs, d) for theirs, p, d in attributes}
             )
         )
 
@@ -159,11 +165,6 @@ def _scalar(c: Call, value: Value) -> Value:
     return c.op("reshape", value, ()) if value.shape else value
 
 
-@row("Where", 9)
-def _where(c: Call) -> Any:
-    return c.op("where", c[0], c[1], c[2])
-
-
 @row("IsInf", 10)
 def _isinf(c: Call) -> Any:
     found = c.op("isinf", c[0])
@@ -205,11 +206,6 @@ def _power_of_two(c: Call, x: Value, kind: DType) -> Value:
 @row("CastLike", 15)
 def _cast_like(c: Call) -> Any:
     return _converted(c, c[0], c[1].dtype)
-
-
-@row("Gelu", 20)
-def _gelu(c: Call) -> Any:
-    return c.op("nn.gelu", c[0], approximate=c.attribute("approximate", "none"))
 
 
 @row("Swish", 24)

@@ -14,11 +14,6 @@ from .making import Unsupported, axis_of
 from .onnx_table import Call, rounded_once, row
 
 
-@row("MatMul")
-def _matmul(c: Call) -> Any:
-    return c.op("matmul", c[0], c[1])
-
-
 @row("MatMulNBits", domain="com.microsoft")
 def _matmul_of_bits(c: Call) -> Any:
     rows, columns, bits, group = (c.attribute(n, d) for n, d in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 32)))

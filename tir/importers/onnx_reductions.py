@@ -12,7 +12,14 @@ from ..graph import Value
 from .making import Unsupported, axis_of
 from .onnx_table import Call, of_floats, row
 
-_SUMS = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "prod"}
+# name -> what is done before, the reduction, what is done after
+_OF_AXES: dict[str, tuple[str, str, str]] = {
+    "ReduceSum": ("", "sum", ""), "ReduceMean": ("", "mean", ""), "ReduceMax": ("", "max", ""), "ReduceMin": ("", "min", ""),
+    "ReduceProd": ("", "prod", ""), "ReduceL1": ("abs", "sum", ""), "ReduceL2": ("square", "sum", "sqrt"),
+    "ReduceSumSquare": ("square", "sum", ""), "ReduceLogSumExp": ("", "logsumexp", ""), "ReduceLogSum": ("", "sum", "log"),
+}  # fmt: skip
+_OF_FLOATS = ("ReduceL2", "ReduceLogSumExp", "ReduceLogSum")
+_OF_BOOLS = {"max": "any", "min": "all"}
 
 
 def _reduced(c: Call, ours: str, value: Value) -> Any:
@@ -46,47 +53,18 @@ def _of_nothing(c: Call, ours: str, value: Value, axes: Sequence[int], keeps: bo
     return c.array(np.full(c.room(*shape), found, str(kind)))
 
 
-def _sums() -> None:
-    for name, ours in _SUMS.items():
-        row(name)(lambda c, ours=ours: _bools(c, ours))
+def _rows_of_table() -> None:
+    for name, (before, ours, after) in _OF_AXES.items():
+
+        def reduced(c: Call, before: str = before, ours: str = ours, after: str = after) -> Any:
+            x = c.op(before, c[0]) if before else c[0]
+            made = _reduced(c, _OF_BOOLS.get(ours, ours) if x.dtype.is_bool else ours, x)
+            return c.op(after, made) if after else made
+
+        row(name)(of_floats(reduced) if name in _OF_FLOATS else reduced)
 
 
-def _bools(c: Call, ours: str) -> Any:
-    """Bools are reduced as all or any."""
-    if c[0].dtype.is_bool:
-        ours = {"max": "any", "min": "all"}.get(ours, ours)
-    return _reduced(c, ours, c[0])
-
-
-_sums()
-
-
-@row("ReduceL1")
-def _l1(c: Call) -> Any:
-    return _reduced(c, "sum", c.op("abs", c[0]))
-
-
-@row("ReduceL2")
-@of_floats
-def _l2(c: Call) -> Any:
-    return c.op("sqrt", _reduced(c, "sum", c.op("multiply", c[0], c[0])))
-
-
-@row("ReduceSumSquare")
-def _sum_square(c: Call) -> Any:
-    return _reduced(c, "sum", c.op("multiply", c[0], c[0]))
-
-
-@row("ReduceLogSumExp")
-@of_floats
-def _log_sum_of_powers(c: Call) -> Any:
-    return _reduced(c, "logsumexp", c[0])
-
-
-@row("ReduceLogSum")
-@of_floats
-def _log_sum(c: Call) -> Any:
-    return c.op("log", _reduced(c, "sum", c[0]))
+_rows_of_table()
 
 
 @row("ArgMax")

@@ -256,11 +256,6 @@ def _scatter_nd(c: Call) -> Any:
     return c.op("scatter_nd", c[0], c.op("moveaxis", c[1], -1, 0), c[2], _REDUCED[c.attribute("reduction", "none")])
 
 
-@row("ReverseSequence", 10)
-def _reverse_sequence(c: Call) -> Any:
-    return c.op("reverse_sequence", c[0], c[1], c.attribute("time_axis", 0), c.attribute("batch_axis", 1))
-
-
 @row("TensorScatter", 24)
 def _tensor_scatter(c: Call) -> Any:
     """A cache with rows written from a place on that each batch says; in mode ``circular`` round its end."""

@@ -20,7 +20,7 @@ _UNARY = {
     "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "cos": "cos",
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "hardswish": "nn.hard_swish",
     "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "log_sigmoid": "nn.log_sigmoid", "mish": "nn.mish",
-    "neg": "negative", "relu": "nn.relu", "square": "square", "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "silu": "nn.silu", "sin": "sin", "sinh": "sinh",
+    "neg": "negative", "relu": "nn.relu", "relu6": "nn.relu6", "square": "square", "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "silu": "nn.silu", "sin": "sin", "sinh": "sinh",
     "special_erf": "erf", "special_expm1": "expm1", "special_log1p": "log1p", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 _ROUNDING = {"ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "trunc"}
@@ -267,11 +267,6 @@ def _clamp(
     for ours, bound in (("maximum", min), ("minimum", max)):
         made = made if bound is None else paired(c, ours, made, bound, c.dtype)
     return made
-
-
-@row("relu6")
-def _relu6(c: Call, x: Value) -> Any:
-    return c.op("nn.relu6", x)
 
 
 @row("alias", "clone", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "to", "_to_copy", "type_as", "dropout",

@@ -42,14 +42,9 @@ def _full(
     return _filled(c, size, fill_value)
 
 
-@row("full_like", "zeros_like", "ones_like", "empty_like")
-def _full_like(c: Call, x: Value, fill_value: Any = None, dtype: DType | None = None) -> Any:
-    return _filled(c, x.shape, fill_value)
-
-
-@row("fill")
-def _fill(c: Call, x: Value, value: Any) -> Any:
-    return _filled(c, x.shape, value)
+@row("full_like", "zeros_like", "ones_like", "empty_like", "fill")
+def _full_like(c: Call, x: Value, fill_value: Any = None, dtype: DType | None = None, value: Any = None) -> Any:
+    return _filled(c, x.shape, fill_value if value is None else value)
 
 
 def _filled(c: Call, sizes: Sequence[int], value: Any) -> Value:

@@ -30,9 +30,9 @@ def _reduced(c: Call, ours: str, x: Value, dim: Axes, keepdim: bool, **more: Any
     return c.op(ours, x, axis=axes, keepdims=bool(keepdim), **more)
 
 
-@row("sum", "prod", "mean")
+@row("sum", "prod", "mean", "logsumexp")
 def _sum(c: Call, x: Value, dim: Axes = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    kind = {} if c.operator == "mean" else {"dtype": c.dtype}
+    kind = {"dtype": c.dtype} if c.operator in ("sum", "prod") else {}
     return _reduced(c, c.operator, c.tensor(x, c.dtype), dim, keepdim, **kind)
 
 
@@ -80,11 +80,6 @@ def _var(
     less = float(correction if correction is not None else 1 if unbiased else 0)
     made = _reduced(c, c.operator.removesuffix("_mean"), x, dim, keepdim, correction=less)
     return (made, _reduced(c, "mean", x, dim, keepdim)) if c.operator.endswith("_mean") else made
-
-
-@row("logsumexp")
-def _logsumexp(c: Call, x: Value, dim: Axes, keepdim: bool = False) -> Any:
-    return _reduced(c, "logsumexp", c.tensor(x, c.dtype), dim, keepdim)
 
 
 @row("linalg_vector_norm", "norm")

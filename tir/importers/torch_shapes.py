@@ -70,9 +70,12 @@ def _permute(c: Call, x: Value, dims: Sequence[int]) -> Any:
     return x if order == tuple(range(len(order))) else c.op("transpose", x, order)
 
 
-@row("transpose", "swapdims", "t", "mT", "numpy_T", "adjoint")
-def _transpose(c: Call, x: Value, dim0: int = 0, dim1: int = 1) -> Any:
+@row("transpose", "swapdims", "swapaxes", "t", "mT", "numpy_T", "adjoint")
+def _transpose(
+    c: Call, x: Value, dim0: int = 0, dim1: int = 1, axis0: int | None = None, axis1: int | None = None
+) -> Any:
     rank = len(x.shape)
+    dim0, dim1 = dim0 if axis0 is None else axis0, dim1 if axis1 is None else axis1
     if rank < 2:
         return x
     if c.operator in ("mT", "adjoint"):
@@ -83,11 +86,6 @@ def _transpose(c: Call, x: Value, dim0: int = 0, dim1: int = 1) -> Any:
     first, second = axis_of(dim0, rank), axis_of(dim1, rank)
     order[first], order[second] = second, first
     return _permute(c, x, order)
-
-
-@row("swapaxes")
-def _swapaxes(c: Call, x: Value, axis0: int, axis1: int) -> Any:
-    return _transpose(c, x, axis0, axis1)
 
 
 @row("movedim")
