@@ -94,8 +94,6 @@ class StmtParser(BlockParser, LoopParser, NameParser, ExprParser):
         kind = construct(node)
         handler = _STATEMENTS.get(kind)
         try:
-            if handler is None and any(fault.span == self.source.span(node) for fault in self.diagnostics):
-                return  # a jump whose place is wrong
             if handler is None and str(self.source.span(node)) in {str(fault.span) for fault in self.diagnostics}:
                 return  # a jump whose place is wrong: reported with the loop
             if handler is None:

@@ -232,20 +232,19 @@ class ExprPrinter:
     def buffer_type(self, b: Buffer, head: str, first: tuple[str, ...] = ()) -> str:
         """``head(first..., shape, dtype, options)`` with options only where they are not the default."""
         args = [*first, self.shape(b.shape), quoted(b.dtype)]
-        scope = b.scope
+        scope, data = b.scope, ""
         if self.has_pointer(b):
-            args.append(f"data={self.expr(b.data)}")
-            scope = "" if scope == (b.data.scope or "global") else scope
-        elif (
-            b.data.pointer_dtype != b.dtype or b.data.scope != b.scope or b.data.dtype != "handle"
-        ) and not self.fragment:
-            args.append(f"data={self.declare(b.data)}")
+            data = self.expr(b.data)
+        elif not self.fragment and (b.data.pointer_dtype, b.data.scope, b.data.dtype) != (b.dtype, scope, "handle"):
+            data = self.declare(b.data)
+        if data:
+            args.append(f"data={data}")
             scope = "" if scope == (b.data.scope or "global") else scope
         if b.strides:
             args.append(f"strides=[{self.list(b.strides)}]")
         if b.elem_offset is not None:
             args.append(f"elem_offset={self.expr(b.elem_offset)}")
-        if scope not in ("", "global") or (scope == "global" and any(a.startswith("data=") for a in args)):
+        if scope not in ("", "global") or (scope == "global" and data):
             args.append(f"scope={quoted(scope)}")
         if b.data_alignment:
             args.append(f"align={b.data_alignment}")

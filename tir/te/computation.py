@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +103,7 @@ def compute(
 
     require_name(name, "a computation")
     sizes = extents(shape, f"`{name}`")
-    axes = _axes(fcompute, sizes, name, varargs_names)
+    axes = axes_of(sizes, parameter_names(fcompute, len(sizes), name, varargs_names))
     noted = notes(tag, attrs)
     with users_errors(f"te.compute of `{name}`"):
         given = fcompute(*(a.var for a in axes))
@@ -125,8 +125,8 @@ def _element(value: Any, name: str) -> Expr:
     return made
 
 
-def _axes(fcompute: Callable[..., Any], sizes: tuple[Expr, ...], name: str, rest: Any) -> tuple[Axis, ...]:
-    names = parameter_names(fcompute, len(sizes), name, rest)
+def axes_of(sizes: Iterable[Expr], names: Iterable[str]) -> tuple[Axis, ...]:
+    """The axes of a tensor."""
     return tuple(
         Axis(Range(const(0, extent.dtype), extent), Var(n, extent.dtype), "spatial") for n, extent in zip(names, sizes)
     )

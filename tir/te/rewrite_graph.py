@@ -10,7 +10,7 @@ from ..arith import simplify
 from ..buffer import Range
 from ..expr import TRUE, Expr, Reduce, Var, all_of, const, is_const
 from ..visit import rewrite, substitute, uses_var
-from .computation import ComputeOp
+from .computation import ComputeOp, axes_of
 from .split_reductions import reduction_groups
 from .tensor import Axis, Tensor, TensorLoad, loads_in
 
@@ -22,17 +22,14 @@ def fresh_axes(axes: Iterable[Axis], suffix: str = "") -> tuple[tuple[Axis, ...]
     for axis in axes:
         assert axis.dom is not None
         own = Var(axis.var.name + suffix, axis.var.dtype)
-        made.append(Axis(_placed(axis.dom, values), own, axis.iter_type))
+        made.append(Axis(substitute(axis.dom, values), own, axis.iter_type))
         values[axis.var] = own
     return tuple(made), values
 
 
 def copy_of(tensor: Tensor, name: str) -> ComputeOp:
     """The operation that copies ``tensor``."""
-    axes = tuple(
-        Axis(Range(const(0, extent.dtype), extent), Var(f"ax{n}", extent.dtype), "spatial")
-        for n, extent in enumerate(tensor.shape)
-    )
+    axes = axes_of(tensor.shape, (f"ax{n}" for n in range(tensor.ndim)))
     return ComputeOp(name, axes, (TensorLoad(tensor, tuple(a.var for a in axes)),))
 
 
@@ -88,7 +85,7 @@ def renewed(body: Sequence[Expr], values: Mapping[Var, Expr]) -> tuple[Expr, ...
         own = tuple(a.var for a in e.axis)
         if own not in made:
             depend = any(uses_var(part, list(values)) for a in e.axis for part in a.dom.children())
-            placed = (a.replace(dom=_placed(a.dom, values)) for a in e.axis)
+            placed = (a.replace(dom=substitute(a.dom, dict(values))) for a in e.axis)
             made[own] = fresh_axes(placed) if depend else (e.axis, {})
         axes, inner = made[own]
         return substitute(e.replace(axis=()), {**values, **inner}).replace(axis=axes)
@@ -122,7 +119,7 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
             start = substitute(dom.min, moved)
             moved[a.var] = own if is_const(start, 0) else own + start
         else:
-            (axis,), values = fresh_axes([a.replace(dom=_placed(dom, moved), iter_type="reduce")])
+            (axis,), values = fresh_axes([a.replace(dom=substitute(dom, moved), iter_type="reduce")])
             reduced.append(axis)
             moved |= values
 
@@ -142,7 +139,3 @@ def factored(op: ComputeOp, name: str, loops: ReductionLoops, chosen: Axis, plac
         reads = tuple(TensorLoad(t, tuple(indices)) for t in parts.outputs[len(combined) :][: len(group)])
         combined += [e.replace(source=reads, axis=(again,), condition=TRUE) for e in group]
     return parts, replace(op, body=tuple(combined))
-
-
-def _placed(domain: Range, values: Mapping[Var, Expr]) -> Range:
-    return Range(substitute(domain.min, dict(values)), substitute(domain.extent, dict(values)))

@@ -18,13 +18,13 @@ from ..names import claimed, identifier, unique_name
 from ..node import frozendict
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
 from ..visit import rewrite, substitute, walk, with_recursion_limit
-from .computation import ComputeOp, free_variables
+from .computation import ComputeOp, axes_of, free_variables
 from .extern import ExternOp, own_variables
 from .hybrid import HybridOp
 from .recurrence import ScanOp
 from .split_reductions import reduction_groups
 from .symbolic_sizes import unified
-from .tensor import Axis, Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
+from .tensor import Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
 from .user_lines import error
 
 
@@ -465,7 +465,7 @@ def _(op: ScanOp, lowering: Lowering) -> Stmt:
 
 def _copied(init: Tensor, state: Tensor, lowering: Lowering) -> Operation:
     """What copies the first rows of a state, where their own tensor is read by others too."""
-    axes = tuple(Axis(Range(const(0, s.dtype), s), Var(f"i{n}", s.dtype)) for n, s in enumerate(init.shape))
+    axes = axes_of(init.shape, (f"i{n}" for n in range(init.ndim)))
     op = ComputeOp(f"{state.name}_init", axes, (TensorLoad(init, tuple(a.var for a in axes)),), place=state.op.place)
     lowering.buffers[op.output(0)] = lowering.buffers[state]
     return op

@@ -123,8 +123,7 @@ class Tuner:
             wanted = source.wanted.get(id(trial.schedule))
             if wanted is None:
                 return
-            config = Config(wanted)
-            config.space_map = source.space.space_map
+            config = source.space.chosen(wanted)
             made = MeasureResult((trial.seconds,), 0 if trial.seconds < math.inf else 4, trial.after, time.time())
             for one in told:
                 one(self, [MeasureInput(self.task.target, self.task, config)], [made])
@@ -144,9 +143,7 @@ class Tuner:
                 patience=max(1, patience),
                 tell=tell,
             )
-        wanted = source.wanted[id(self.result.tuned[0].best.schedule)]
-        self.best_config = Config(wanted)
-        self.best_config.space_map = source.space.space_map
+        self.best_config = source.space.chosen(source.wanted[id(self.result.tuned[0].best.schedule)])
         return self.result
 
 
@@ -206,9 +203,10 @@ def _progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callabl
     return show
 
 
-def _read_log(path: str | os.PathLike[str]) -> dict[str, tuple[float, dict[str, int]]]:
-    """The best configuration of each template and its arguments; lines that are damaged are left out."""
-    best: dict[str, tuple[float, dict[str, int]]] = {}
+def _read_log(path: str | os.PathLike[str]) -> dict[str, tuple[float, dict[str, int], str]]:
+    """The best configuration of each template and its arguments, and the line that has it, the first of equals; lines that are
+    damaged are left out."""
+    best: dict[str, tuple[float, dict[str, int], str]] = {}
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
@@ -216,8 +214,8 @@ def _read_log(path: str | os.PathLike[str]) -> dict[str, tuple[float, dict[str, 
             config = {str(name): int(at) for name, at in row["config"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-        if seconds is not None and seconds < best.get(key, (math.inf, {}))[0]:
-            best[key] = float(seconds), config
+        if seconds is not None and (key not in best or seconds < best[key][0]):
+            best[key] = float(seconds), config, line
     return best
 
 
@@ -231,11 +229,7 @@ class apply_history_best:  # noqa: N801
         """The best configuration of a task, by ``task.workload``; None if the file has none."""
         name, *args = workload
         wanted = self._look(name, tuple(args))
-        if wanted is None:
-            return None
-        config = Config(wanted)
-        config.space_map = knobs_of(find(name), args).space_map
-        return config
+        return None if wanted is None else knobs_of(find(name), args).chosen(wanted)
 
     def _look(self, name: str, args: tuple[Any, ...]) -> dict[str, int] | None:
         found = self._best.get(_key(name, args))
@@ -251,15 +245,8 @@ class apply_history_best:  # noqa: N801
 
 def _pick_best(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Copy the best line of each task of a log."""
-    best = _read_log(source)
-    lines: dict[str, str] = {}
-    for line in Path(source).read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            row = json.loads(line)
-            key = json.dumps([row["template"], row["args"]])
-            if key in best and row["seconds"] == best[key][0]:
-                lines.setdefault(key, line)
-    Path(target).write_text("".join(line + "\n" for line in lines.values()), encoding="utf-8")
+    lines = (line for _, _, line in _read_log(source).values())
+    Path(target).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 task = SimpleNamespace(create=_create)

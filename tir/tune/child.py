@@ -182,13 +182,12 @@ def _copy(value: Any) -> Any:
     """A copy of an argument, on a boundary of 64 bytes."""
     import numpy as np
 
-    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
-        from tir.interp.same_results import copied
+    from tir.interp.named_arguments import aligned_zeros
+    from tir.interp.same_results import copied
 
+    if not isinstance(value, np.ndarray) or not value.flags.c_contiguous:
         return copied(value)
-    memory = np.empty(value.nbytes + 64, np.uint8)
-    at = -memory.ctypes.data % 64
-    made = memory[at : at + value.nbytes].view(value.dtype).reshape(value.shape)
+    made = aligned_zeros(value.shape, value.dtype)
     made[...] = value
     return made
 

@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from .runner import Measurement
+from .runner import FAILED, Measurement
 
 FORMAT = 1  # of rows and of lines
-STATES = ("claimed", "ok", "censored", "timeout", "crashed", "wrong", "refused", "build")
+STATES = ("claimed", "ok", "censored", *FAILED)
 
 
 @dataclasses.dataclass(frozen=True)

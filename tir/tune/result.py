@@ -15,8 +15,8 @@ from ..node import cached_property
 from ..schedule import Schedule
 from ..target import Target
 from .picture import picture
+from .runner import FAILED
 from .search import Search, Trial
-from .search_progress import FAILED
 from .tasks import Task
 
 

@@ -74,7 +74,8 @@ class Measurement:
         return self.status in ("ok", "censored")
 
 
-STATUSES = ("ok", "censored", "wrong", "crashed", "timeout", "build", "refused", "skipped")
+FAILED = ("timeout", "crashed", "wrong", "refused", "build")
+STATUSES = ("ok", "censored", *FAILED, "skipped")
 
 
 def require_measurements(runner: Any, jobs: Sequence[Job], made: Any) -> list[Measurement]:

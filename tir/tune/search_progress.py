@@ -8,9 +8,8 @@ from typing import Any
 
 from ..display import duration
 from ..progress import bar
+from .runner import FAILED
 from .search import Search, Trial
-
-FAILED = ("timeout", "crashed", "wrong", "refused", "build")
 
 
 class Progress:

@@ -187,6 +187,12 @@ class Config:
             raise TirError(f"knob {name} has no value: its filter, or the extent of its axis, leaves none")
         self.space_map[name] = values
 
+    def chosen(self, wanted: Mapping[str, int]) -> Config:
+        """The configuration of these knobs that ``wanted`` selects."""
+        made = Config(wanted)
+        made.space_map = self.space_map
+        return made
+
     # ------------------------------------------------------------ use
 
     def __getitem__(self, name: str) -> Any:
