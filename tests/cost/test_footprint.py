@@ -203,6 +203,14 @@ def f(A: T.Buffer((256, 256), "float32"), B: T.Buffer((256, 256), "float32")):
     assert traffic(program, [1 << 13]) == [rows + columns]
 
 
+def test_what_registers_hold_is_not_loaded():
+    sch = tir.Schedule(matmul)
+    before = traffic(sch, [1 << 20])
+    copy = sch.cache_write("C", 0, "local")
+    sch.reverse_compute_at(copy, sch.get_loops("C")[1])
+    assert traffic(sch, [1 << 20]) == before == [3 * 4 * N * N]
+
+
 def test_neighbours_in_a_line_are_loaded_once():
     """A plane of interleaved ones: all lines, and not one for each element."""
     program = parse("""

@@ -17,6 +17,7 @@ from tir.script import parse
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest
 from tir.tune.rules.contraction import Contraction, Tiling
+from tir.tune.rules.flatten import flatten
 
 pytestmark = pytest.mark.usefixtures("rules_alone")
 
@@ -261,6 +262,18 @@ def test_short_rows_become_one_axis(layout: str):
         Y = te.compute(Y.shape, lambda *at: tir.max(Y[at], 0.0), name="Z")
     sch = same(te.create_prim_func([X, W, Y]), 2)
     assert [i.dom.extent.value for i in sch.get(sch.get_block("Y_update")).iter_vars][2] >= 25
+
+
+@pytest.mark.parametrize(("outputs", "in_place"), [(4, True), (64, False)])
+def test_few_channels_of_single_pixels_read_the_image_in_place_as_one_row(outputs: int, in_place: bool):
+    x, w, c = te.placeholder((8, 9, 19), name="X"), te.placeholder((outputs, 8), name="W"), te.reduce_axis((0, 8), "c")
+    y = te.compute((outputs, 9, 19), lambda o, i, j: te.sum(x[c, i, j] * w[o, c], axis=c), name="Y")
+    func = te.create_prim_func([x, w, y])
+    (sch,) = flatten(tir.Schedule(func), "Y", tir.tune.Env.of("llvm -mcpu=x86-64-v4 -num-cores=1"))
+    assert len(sch.get(sch.get_block("Y")).iter_vars) == 3
+    assert (len(sch.get_child_blocks("root")) == 2) == in_place
+    assert_same_result(func, sch.mod, engines=["interpreter"], rtol=1e-4, atol=1e-5)
+    same(func, 1)
 
 
 @pytest.mark.parametrize("stride, in_runs", [(1, True), (2, False)])

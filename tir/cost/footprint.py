@@ -138,7 +138,8 @@ def footprint(program: Any, machine: Machine | None = None, target: Any = None) 
 
 
 def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
-    """The bytes that a Schedule, PrimFunc or IRModule (as for :func:`footprint`) loads into a cache of each of ``sizes``.
+    """The bytes that a Schedule, PrimFunc or IRModule (as for :func:`footprint`) loads into a cache of each of ``sizes``, without what
+    registers hold (scope ``local``).
 
     >>> from tir.library import rows
     >>> traffic(rows.row_sum(64, 100), [1 << 20])
@@ -149,7 +150,7 @@ def traffic(program: Any, sizes: Sequence[int]) -> list[int]:
 
 def traffic_of_parts(func: PrimFunc, sizes: Sequence[int]) -> list[Moved]:
     """As :func:`traffic`, by the part that loads it: of several that share it, the first."""
-    root = _root(func)
+    root = _root(func, without="local")
     return [_moved(root, size) for size in sizes]
 
 
@@ -169,11 +170,11 @@ def _flops_of(func: PrimFunc) -> int:
     return _root(func).flops()
 
 
-def _root(func: PrimFunc) -> _Node:
-    """The loops and accesses of a function."""
+def _root(func: PrimFunc, without: str = "") -> _Node:
+    """The loops and accesses of a function, ``without`` those of buffers of a scope."""
     root = _Node("", ())
     _add_loops(func.body, root, {})
-    _add_accesses(func.body, root)
+    _add_accesses(func.body, root, without)
     return root
 
 
@@ -324,13 +325,13 @@ def _add_loops(item: Any, node: _Node, values: Mapping[Var, Expr]) -> None:
                 _add_loops(child, node, values)
 
 
-def _add_accesses(body: Stmt, root: _Node) -> None:
+def _add_accesses(body: Stmt, root: _Node, without: str) -> None:
     """Add every access under ``body`` to the loop that it is directly in. An init does not count, a block with opaque
     effects accesses what it declares."""
     nodes = _by_loops(root)
     rows = {var for path in nodes for var in path}
     for effect in effects(body).located():
-        if effect.first is None:
+        if effect.first is None and effect.buffer.scope != without:
             node = nodes[tuple(v for v, _, _ in effect.loops if v in rows)]
             box = effect.box() or effect.buffer.full_region().region
             part = tuple(loop.loop_var for loop in node.around if loop.kind in (SERIAL, PARALLEL))

@@ -1,5 +1,5 @@
 """Products whose vectors run along a short axis, such as a row of pixels: axes that the result walks through as through one
-become one, and what they read is gathered into panels."""
+become one, and what they read is gathered into panels, unless it is walked through so, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...expr import Expr, Var
 from ...schedule import Schedule
 from ..nest import Access, Axis, Nest, continued, epilogue, volume
 from ..space import Env, rule
-from .contraction import Contraction
+from .contraction import THIN, Contraction
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering
@@ -23,7 +23,8 @@ IN_RUNS = 2
 def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty.
 
-    What is gathered is padded on the way where the image without padding is read in runs along that axis, too.
+    Few rows read in place what is walked through as the result is. What is gathered is padded on the way where the image without padding
+    is read in runs along that axis, too.
     """
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
@@ -33,9 +34,16 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     stores = found.nest.stores[:1]
     columns = [a for a in found.columns if a.size > 1]  # no copy is indexed by an axis of one element
     together = continued(found.lane, columns, stores)
-    if len(together) < 2 or found.lane.size % lanes == 0 or found.lane.size > ENOUGH:
-        return []
     size = found.lane.size
+    if len(together) < 2 or size % lanes == 0:
+        return []
+    in_place = found.panel.stride(found.lane.var) == 1 and all(a.extent for a in together)
+    if in_place and volume(found.rows) <= THIN and continued(found.lane, columns, [*stores, found.panel]) == together:
+        made = sch.copy()
+        made.compute_inline(_flatten(made, found, together))
+        return [made]
+    if size > ENOUGH:
+        return []
     empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone, which may be none
     saved = empty * volume(found.rows) if 2 * size >= lanes else inf
     if saved < IN_RUNS:
