@@ -22,7 +22,7 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "texts"
 GROUPS = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in ("__init__", "__main__", "stages"))
-SHOWN = 40  # lines of a text that an error shows
+SHOWN, WIDTH = 40, 200  # lines of a text that an error shows, and characters of each
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of Python's objects
 _PLACE = re.compile(re.escape(f"{GOLDEN.parents[2]}/") + r"(\S+?):\d+")  # a line of this checkout that an error names
@@ -83,7 +83,8 @@ def check(group: str, name: str, update: bool = False) -> None:
 
 def _changed(place: str, group: str, labels: list[str], made: Mapping[str, str], is_new: bool) -> str:
     first = labels[0]
-    lines = made.get(first, "there is no such text now").splitlines()
+    whole = made.get(first, "there is no such text now").splitlines()
+    lines = [e if len(e) <= WIDTH else f"{e[:WIDTH]} … {len(e) - WIDTH} more characters" for e in whole]
     more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
     record = f"python -m tests.recorded_texts {group}"
     changed = [

@@ -13,7 +13,8 @@ from tests import recorded_texts
 def test_every_record_is_of_a_case_and_every_case_has_a_test(group: str):
     if not recorded_texts.cases(group):
         pytest.skip("its cases need a package that is not installed")
-    assert list(recorded_texts.recorded(group)) == list(recorded_texts.cases(group))
+    record = f"cases are new, or gone: python -m tests.recorded_texts {group}"
+    assert list(recorded_texts.recorded(group)) == list(recorded_texts.cases(group)), record
     assert list(Path(recorded_texts.__file__).parents[1].glob(f"*/test_recorded_{group}.py"))
 
 
@@ -34,6 +35,12 @@ def test_what_was_recorded_is_accepted(one_case: dict[str, str]):
 def test_a_difference_names_the_text_and_shows_it(one_case: dict[str, str]):
     one_case["llvm"] = "d"
     with pytest.raises(AssertionError, match=r"texts/mine/sum: not what is recorded: llvm\n(.*\n)+== llvm is now\nd$"):
+        recorded_texts.check("mine", "sum")
+
+
+def test_of_a_long_line_the_beginning_is_shown(one_case: dict[str, str]):
+    one_case["llvm"] = "d" * 1000
+    with pytest.raises(AssertionError, match=r"== llvm is now\nd{200} … 800 more characters$"):
         recorded_texts.check("mine", "sum")
 
 
