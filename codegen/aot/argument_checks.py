@@ -1,7 +1,7 @@
 """Checks of arguments in a saved file: of pointers and sizes, and of tensors that say what they are.
 
-A check is a function of the argument slots that returns 0 or the code of an error. Behind the slots of a call are three
-numbers: whether an error has values, what was given, and what was expected.
+A check is a function of the argument slots that returns 0 or the code of an error. Behind the slots of a call are the address of
+the result, if there is one, and three numbers: whether an error has values, what was given, and what was expected.
 """
 
 from __future__ import annotations
@@ -114,6 +114,9 @@ class _Pointers(_Check):
         for k, var in enumerate(self.slots):
             if var not in self.func.buffer_map:
                 self.g.env[var] = self.load(k, var.dtype)
+        if self.func.ret_type.code != "void":
+            result = self.out.value(f"load ptr, ptr {self.place(len(self.slots))}, align 8")
+            self.require(self.out.value(f"icmp ne ptr {result}, null"), "`result` is a null pointer")
         boxes = {k: self._one(k, buffer) for k, buffer in self.buffers()}
         for k in boxes if self.func.attrs.get("tir.noalias", True) else ():
             for j in boxes:

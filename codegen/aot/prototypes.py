@@ -127,14 +127,16 @@ class Function:
             lines.append(f"  store {p.llvm_type} {f'@{p.held}' if p.held else f'%a{k}'}, ptr %p{k}, align 8")
         lines.append(f"  %values = getelementptr inbounds i64, ptr %slots, i64 {count + 1}")
         lines.append("  store i64 0, ptr %values, align 8")
+        if self.result is not None:
+            params.append("ptr %result")
+            lines.append(f"  %place = getelementptr inbounds i64, ptr %slots, i64 {count}")
+            lines.append("  store ptr %result, ptr %place, align 8")
         for k, stage in enumerate(stages):
             lines.append(f"  %code{k} = call i32 {symbol(prefix + stage)}(ptr %slots)")
             lines.append(f"  %fails{k} = icmp ne i32 %code{k}, 0")
             lines += [f"  br i1 %fails{k}, label %failed, label %after{k}", f"after{k}:"]
         if self.result is not None:
             type_ = _llvm_type(self.func.ret_type)
-            params.append("ptr %result")
-            lines.append(f"  %place = getelementptr inbounds i64, ptr %slots, i64 {count}")
             lines.append(f"  %value = load {type_}, ptr %place, align 8")
             lines.append(f"  store {type_} %value, ptr %result, align 1")
         before = ["%0", *(f"%after{k}" for k in range(len(stages) - 1))]

@@ -163,6 +163,20 @@ def f(A: T.Buffer((4,), "int32")):
     assert tir.load(tmp_path / "f.so").new()[0] == 5
 
 
+def test_the_address_of_a_result_is_checked(tmp_path):
+    text = """
+@T.prim_func
+def f(A: T.Buffer((4,), "int32"), k: T.int32) -> T.int64:
+    T.ret(T.Cast("int64", A[k]))
+"""
+    tir.build(parse(text)).save(tmp_path / "f.so", checks=True)
+    library, array, result = ctypes.CDLL(str(tmp_path / "f.so")), np.arange(4, dtype="int32"), ctypes.c_int64()
+    library.f_error.restype = ctypes.c_char_p
+    data = ctypes.c_void_p(array.ctypes.data)
+    assert library.f(data, 2, ctypes.byref(result)) == 0 and result.value == 2
+    assert library.f_error(library.f(data, 2, None)) == b"f: `result` is a null pointer"
+
+
 STRIDED = """
 @T.prim_func
 def f(a: T.handle, b: T.handle, c: T.handle, k: T.int32):
