@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
 
 from tir.aliases import overlapping, parameter_pointers
@@ -12,6 +11,7 @@ from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Expr, IntImm, Var
 from tir.function import PrimFunc
+from tir.lazy_dataclass import dataclass
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
 from tir.transform.engines import engine_memory

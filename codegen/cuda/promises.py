@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tir.aliases import overlapping, parameter_pointers
@@ -11,6 +10,7 @@ from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.expr import And, BufferLoad, Call, Or, Select, Var
 from tir.function import PrimFunc
+from tir.lazy_dataclass import dataclass
 from tir.stmt import IfThenElse
 from tir.visit import walk
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from tir.lazy_dataclass import dataclass
 
 from .compile import Machine, architecture, machine, optimised
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -21,6 +20,7 @@ from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
 from tir.function import PrimFunc
+from tir.lazy_dataclass import dataclass
 from tir.node import once
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from tir.visit import has_load, is_pure, kinds, statements, walk

@@ -10,9 +10,9 @@ layout.) The swizzle itself is that of :func:`codegen.ptx.tensor_maps.swizzled`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from tir.lazy_dataclass import dataclass
 
 from .tensor_maps import swizzled
 

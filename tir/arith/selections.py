@@ -11,7 +11,6 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtype import DType
@@ -39,6 +38,7 @@ from ..expr import (
     Sub,
     Var,
 )
+from ..lazy_dataclass import dataclass, replace
 from ..render import short_text
 from ..visit import nodes_of, rewrite, walk
 from .analyzer import Analyzer

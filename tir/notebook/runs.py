@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..expr import IntImm
 from ..function import IRModule, PrimFunc
 from ..interp import run
 from ..interp.same_results import compare, copied, symbolic_sizes
+from ..lazy_dataclass import dataclass
 from ..target import GPUS, Target
 from ..testing.oracle import assert_same_call, random_inputs, usual_engine
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from ...lazy_dataclass import dataclass
 
 SECTOR = 32
 BANKS = 32

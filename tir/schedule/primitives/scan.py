@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
@@ -14,6 +13,7 @@ from ...arith.selections import choice_parts
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, is_const
+from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq

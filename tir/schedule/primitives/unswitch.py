@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from ...arith.pointwise import compile_expr
 from ...arith.selections import choice_parts
 from ...errors import first_legal, require
 from ...expr import EQ, And, BufferLoad, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
+from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq

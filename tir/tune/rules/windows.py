@@ -5,13 +5,13 @@ for strips of rows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
 
 from ...arith.selections import choice_parts
 from ...expr import BufferLoad
+from ...lazy_dataclass import dataclass, replace
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var, walk
