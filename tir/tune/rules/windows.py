@@ -79,11 +79,9 @@ def _is_product(nest: Nest) -> bool:
 
 
 def _is_window(nest: Nest) -> bool:
-    """Whether neighbouring results read the same elements, results are stored one after another, and all sizes but those of batches are numbers."""
-    *outer, along = nest.spatial
-    sliding = [a for a in nest.spatial if nest.slides_along(a)]
-    is_known = all(a.extent for a in nest.axes if a not in outer or a in sliding)
-    return bool(sliding) and nest.contiguous() is along and is_known
+    """Whether neighbouring results read the same elements, results are stored one after another, and the sizes of windows are numbers."""
+    slides = any(nest.slides_along(a) for a in nest.spatial)
+    return slides and nest.contiguous() is nest.spatial[-1] and all(a.extent for a in nest.reduce)
 
 
 def _results(sch: Schedule, nest: Nest) -> Sequence[str]:
