@@ -140,10 +140,24 @@ def test_a_batch_of_symbolic_size_is_a_loop_around_the_same_tiles(stride: int):
         np.testing.assert_allclose(y, np.maximum(want + b, 0), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("image", [(1, BATCH, 9, 8), (1, 9, BATCH, 8), (1, 9, 8, BATCH)])
-def test_images_of_symbolic_size_are_left_to_other_rules(image: tuple[Any, ...]):
-    func = depthwise(image) if image[3] is not BATCH else pool((1, 9, 8, BATCH), 3, 1, 1, layout="NHWC")
-    assert offered(func, "conv2d" if image[3] is not BATCH else "pool2d") is None
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_images_of_symbolic_size(at: int, layout: str):
+    """Of any height, width or number of channels: what the tile is of, a short one or the last one too, is right."""
+
+    def image(size: Any) -> tuple[Any, ...]:
+        return tuple(size if n == at else extent for n, extent in enumerate((2, 9, 10, 8)))
+
+    func = pool(image(BATCH), 3, 1, 1, layout=layout)
+    assert offered(func, "max_pool") is not None
+    module, rng = tir.build(tir.tune.default(func, TARGET.format(512, 1)).mod), np.random.default_rng(0)
+    for size in (1, 2, 3, 5, 8, 9, 16, 17, 31, 32, 33, 65):
+        x = rng.standard_normal(image(size)).astype("f4")
+        module(x, y := np.full_like(x, np.nan))
+        axes = (1, 2) if layout == "NHWC" else (2, 3)
+        padded = np.pad(x, [(1, 1) if n in axes else (0, 0) for n in range(4)], constant_values=-np.inf)
+        want = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axes).max(axis=(-2, -1))
+        np.testing.assert_array_equal(y, want)
 
 
 @pytest.mark.parametrize("name", ["whole vectors", "odd sizes", "stride", "large window"])
