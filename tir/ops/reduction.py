@@ -78,6 +78,8 @@ class Reduction:
         narrow, count = DType("int32"), self.count
         if isinstance(count, IntImm) and count.value <= narrow.max_value:
             return kind if kind.code == "int" and kind.bits <= 32 and count.value <= kind.max_value else narrow
+        if len(self.axes) == 1 and count.dtype.bits <= narrow.bits:  # no more than the type of a symbolic size has
+            return narrow
         return kind if kind.code == "int" and kind.bits >= 32 else DType("int64")
 
     def iterators(self) -> dict[int, Any]:
