@@ -13,7 +13,7 @@ from typing import Any
 from tir.aliases import shares_memory
 from tir.arith.linear import linear
 from tir.display import CallableReport, html_table, text_table
-from tir.expr import BufferLoad, Call, Expr, IntImm, Select, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Var, choice_parts
 from tir.function import IRModule, PrimFunc
 from tir.lazy_dataclass import dataclass
 from tir.node import frozendict
@@ -208,9 +208,7 @@ def _accesses(loop: For) -> Iterator[str]:
 
 def _masked(loop: For) -> bool:
     for node in walk(loop.body):
-        condition = node.condition if isinstance(node, (IfThenElse, Select)) else None
-        if isinstance(node, Call) and node.op == "if_then_else":
-            condition = node.args[0]
+        condition, *_ = (node.condition,) if isinstance(node, IfThenElse) else choice_parts(node) or (None,)
         if condition is not None and uses_var(condition, loop.loop_var):
             return True
     return False

@@ -200,7 +200,7 @@ def _number_like(value: Any, other: Expr, what: Any) -> Expr:
 
 def _title(what: Any) -> str:
     """What an error calls an operator."""
-    return what if isinstance(what, str) else f"`{_SYMBOLS.get(what, what.__name__)}`"
+    return what if isinstance(what, str) else f"`{SYMBOLS.get(what, what.__name__)}`"
 
 
 def _common_dtype(a: DType, b: DType, what: Any) -> DType:
@@ -236,7 +236,7 @@ def _fold(kind: Any, a: Expr, b: Expr) -> Expr | None:
         return None
     if b.value == 0 and kind in _DIVISIONS:
         raise ZeroDivisionError(f"division of {a.value} by the constant zero")
-    value = _wrap(_FOLDED[kind](a.value, b.value), a.dtype)
+    value = _wrap(FOLDED[kind](a.value, b.value), a.dtype)
     return None if value is None else IntImm(value, a.dtype)
 
 
@@ -247,7 +247,7 @@ def trunc_div(x: int, y: int) -> int:
 
 
 _DIVISIONS = frozenset((Div, Mod, FloorDiv, FloorMod))
-_FOLDED: dict[Any, Any] = {
+FOLDED: dict[Any, Any] = {  # what operators are of Python's numbers
     Add: operator.add, Sub: operator.sub, Mul: operator.mul, Div: trunc_div, FloorDiv: operator.floordiv,
     Mod: lambda x, y: x - y * trunc_div(x, y), FloorMod: operator.mod, Min: min, Max: max,
 }  # fmt: skip
@@ -295,7 +295,7 @@ def _calls(e: Any) -> bool:
     return isinstance(e, Call) or any(_calls(child) for child in e.children() if isinstance(child, Expr))
 
 
-_SYMBOLS: dict[Any, str] = {
+SYMBOLS: dict[Any, str] = {
     Add: "+", Sub: "-", Mul: "*", Div: "/", Mod: "truncmod", FloorDiv: "//", FloorMod: "%", Min: "min", Max: "max",
     EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=",
 }  # fmt: skip
@@ -426,7 +426,7 @@ def neg(a: ExprLike) -> Expr:
     return arithmetic(Sub, const(0, x.dtype), x)
 
 
-_COMPARED: dict[Any, Any] = {
+COMPARED: dict[Any, Any] = {
     EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
 }  # fmt: skip
 
@@ -436,7 +436,7 @@ def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
     x, y = matched(a, b, kind)
     if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
         p, q = x.value, y.value
-        return IntImm(int(_COMPARED[kind](p, q)), BOOL)
+        return IntImm(int(COMPARED[kind](p, q)), BOOL)
     return kind(x, y)
 
 
@@ -606,6 +606,15 @@ def _compare_with(kind: Any, a: Expr, b: object) -> Any:
 
 
 _attach_operators()
+
+
+def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
+    """Condition, true value and false value of a selection; None for anything else."""
+    if isinstance(value, Select):  # noqa: F405
+        return value.condition, value.true_value, value.false_value
+    if isinstance(value, Call) and value.op == "if_then_else":
+        return value.args[0], value.args[1], value.args[2]
+    return None
 
 
 def constant(e: Expr | None) -> int | None:

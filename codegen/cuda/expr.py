@@ -10,12 +10,8 @@ from typing import Any
 
 from tir.dtype import DType
 from tir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
+    COMPARED,
+    SYMBOLS,
     Add,
     And,
     Broadcast,
@@ -97,7 +93,7 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-_INFIX = {Add: "+", Sub: "-", Mul: "*", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">=", And: "&&", Or: "||"}
+_INFIX = {kind: SYMBOLS[kind] for kind in (Add, Sub, Mul, *COMPARED)} | {And: "&&", Or: "||"}
 
 
 # How tightly C's operators bind: the tighter, the higher. Unary operators and casts bind at UNARY.

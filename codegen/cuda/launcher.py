@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".c"
 _INFIX: dict[Any, str] = {
-    E.Add: "+", E.Sub: "-", E.Mul: "*", E.Div: "/", E.Mod: "%", E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">",
-    E.GE: ">=", E.And: "&&", E.Or: "||",
+    **{kind: E.SYMBOLS[kind] for kind in (E.Add, E.Sub, E.Mul, E.Div, *E.COMPARED)}, E.Mod: "%", E.And: "&&", E.Or: "||",
 }  # fmt: skip
 _CALLED: dict[Any, str] = {E.FloorDiv: "floordiv", E.FloorMod: "floormod", E.Min: "least", E.Max: "most"}
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
@@ -312,10 +311,9 @@ class _Body:
             return f"{self.source.stem}_{_CALLED[type(e)]}({self.value(e.a)}, {self.value(e.b)})"
         if isinstance(e, E.Not):
             return f"!{self.value(e.a)}"
-        if isinstance(e, E.Select):
-            return f"{self.value(e.condition)} ? {self.value(e.true_value)} : {self.value(e.false_value)}"
-        if isinstance(e, Call) and e.op == "if_then_else":
-            return " ".join([self.value(e.args[0]), "?", self.value(e.args[1]), ":", self.value(e.args[2])])
+        if (parts := E.choice_parts(e)) is not None:
+            condition, yes, no = map(self.value, parts)
+            return f"{condition} ? {yes} : {no}"
         if isinstance(e, Call) and e.op == "likely":
             return self.value(e.args[0])
         if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:

@@ -8,7 +8,7 @@ from typing import Any
 from tir.aliases import overlapping, parameter_pointers
 from tir.analysis.effects import effects
 from tir.buffer import Buffer
-from tir.expr import And, BufferLoad, Call, Or, Select, Var
+from tir.expr import And, BufferLoad, Or, Var, choice_parts
 from tir.function import PrimFunc
 from tir.lazy_dataclass import dataclass
 from tir.stmt import IfThenElse
@@ -68,7 +68,7 @@ def _is_choice(node: Any) -> bool:
     """Whether ``node`` evaluates one of two sides."""
     if isinstance(node, IfThenElse):
         return node.else_case is not None
-    return isinstance(node, Select) or (isinstance(node, Call) and node.op == "if_then_else")
+    return choice_parts(node) is not None
 
 
 def _is_alternative(pointer: Var, reads: list[tuple[Var, Arms]], written: frozenset[Var]) -> bool:
@@ -97,10 +97,8 @@ def _parts(node: Any) -> tuple[Any, Any]:
     """The children that are evaluated with ``node``, and those of which each is in a branch."""
     if isinstance(node, IfThenElse):
         return (node.condition,), [side for side in (node.then_case, node.else_case) if side is not None]
-    if isinstance(node, Select):
-        return (node.condition,), (node.true_value, node.false_value)
-    if isinstance(node, Call) and node.op == "if_then_else":
-        return node.args[:1], node.args[1:]
+    if (parts := choice_parts(node)) is not None:
+        return parts[:1], parts[1:]
     if isinstance(node, (And, Or)):
         return (node.a,), (node.b,)
     return tuple(node.children()), ()

@@ -18,7 +18,7 @@ from tir.aliases import may_alias, shares_memory
 from tir.arith.linear import Linear, key, linear
 from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
-from tir.expr import EQ, GE, GT, LE, LT, NE, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
+from tir.expr import COMPARED, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
 from tir.function import PrimFunc
 from tir.lazy_dataclass import dataclass
 from tir.node import once
@@ -30,7 +30,6 @@ from .vector_loads import constant_step
 LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines; of half as many, every second
 HELD = 24  # vectors, and orders of lanes, that are in registers at a time, of 32
 AT_ONCE = 4  # stores whose values wait in registers for each other: vectors are loaded before all of these
-_COMPARED = {EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge}
 Lanes = frozenset[int]
 
 
@@ -347,7 +346,7 @@ def _mapped(e: Any, at: Callable[[BufferLoad, Lanes], Expr], needs: Lanes | None
 
 def _flags(condition: Expr) -> tuple[Lanes, Lanes] | None:
     """The lanes in which a vector condition holds, and the others; None if that is not constant."""
-    compared = _COMPARED.get(type(condition))
+    compared = COMPARED.get(type(condition))
     sides = [lane_offsets(e) for e in (condition.a, condition.b)] if compared else []  # type: ignore[attr-defined]
     if compared is None or condition.dtype.lanes == 1 or any(s is None for s in sides):
         return None

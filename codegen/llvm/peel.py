@@ -9,7 +9,7 @@ from typing import Any
 
 from tir.arith.linear import Linear, is_index, linear
 from tir.buffer import Buffer
-from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var
+from tir.expr import EQ, LE, LT, And, Call, Expr, IntImm, Select, Var, choice_parts
 from tir.function import PrimFunc
 from tir.stmt import For, IfThenElse, Stmt, is_nop, seq
 from tir.visit import kinds, nodes_of, rewrite, rewrite_statements, substitute, uses_var, walk
@@ -71,11 +71,10 @@ def _note(node: Any, loops: list[For], found: dict[For, list[Expr]]) -> None:
 
 
 def _condition(node: Any) -> Expr | None:
-    if isinstance(node, (IfThenElse, Select)):
+    if isinstance(node, IfThenElse):
         return node.condition
-    if isinstance(node, Call) and node.op == "if_then_else":
-        return node.args[0]
-    return None
+    parts = choice_parts(node)
+    return parts and parts[0]
 
 
 def _only_first(condition: Expr, loop: For, loops: list[For]) -> bool:
@@ -113,7 +112,8 @@ def _peeled(original: For, loop: For, conditions: list[Expr]) -> Stmt:
             return None
         if isinstance(node, IfThenElse):
             return node.else_case if node.else_case is not None else seq([])
-        return node.false_value if isinstance(node, Select) else node.args[2]
+        parts = choice_parts(node)
+        return parts and parts[2]
 
     first = substitute(original.body, {original.loop_var: original.min})
     rest = rewrite(loop.body, drop)

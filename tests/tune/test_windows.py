@@ -12,8 +12,7 @@ import pytest
 import tir
 from tir import ops, te
 from tir.annotations import PARTITION_HINT
-from tir.arith.selections import choice_parts
-from tir.expr import BufferLoad
+from tir.expr import BufferLoad, choice_parts
 from tir.testing import assert_same_result
 from tir.tune import Env, space
 from tir.tune.drawing import RuleSource

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
+    COMPARED,
+    FOLDED,
+    SYMBOLS,
     Add,
     And,
     Call,
@@ -27,10 +24,9 @@ from ..expr import (
     Mul,
     Not,
     Or,
-    Select,
     Sub,
     Var,
-    trunc_div,
+    choice_parts,
 )
 
 
@@ -39,18 +35,13 @@ class Unsupported(Exception):
 
 
 _INFIX: dict[Any, str] = {
-    Add: "+", Sub: "-", Mul: "*", FloorDiv: "//", FloorMod: "%", EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">",
-    GE: ">=", And: "and", Or: "or",
+    **{kind: SYMBOLS[kind] for kind in (Add, Sub, Mul, FloorDiv, FloorMod, *COMPARED)}, And: "and", Or: "or",
 }  # fmt: skip
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _PREFIX: dict[Any, str] = {Min: "min", Max: "max", Div: "trunc_div", Mod: "trunc_mod"}
 
 
-def trunc_mod(x: int, y: int) -> int:
-    return x - y * trunc_div(x, y)
-
-
-_FUNCTIONS: dict[str, Any] = {"min": min, "max": max, "trunc_div": trunc_div, "trunc_mod": trunc_mod}
+_FUNCTIONS: dict[str, Any] = {name: FOLDED[kind] for kind, name in _PREFIX.items()}
 
 
 def compile_expr(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
@@ -87,11 +78,9 @@ def _python(e: Any, names: dict[Var, str]) -> str:
         return f"{_PREFIX[type(e)]}({_python(e.a, names)}, {_python(e.b, names)})"
     if isinstance(e, Not):
         return f"(not {_python(e.a, names)})"
-    if isinstance(e, Select):
-        return _choice(e.condition, e.true_value, e.false_value, names)
-    if isinstance(e, Call) and e.op == "if_then_else":
-        condition, yes, no = e.args
-        return _choice(condition, yes, no, names)
+    if (parts := choice_parts(e)) is not None:
+        condition, yes, no = (_python(part, names) for part in parts)
+        return f"({yes} if {condition} else {no})"
     if isinstance(e, Call) and e.op == "likely":
         return _python(e.args[0], names)
     if isinstance(e, Call) and e.op in _BITWISE and e.dtype.is_int:
@@ -101,17 +90,13 @@ def _python(e: Any, names: dict[Var, str]) -> str:
     raise Unsupported(type(e).__name__)
 
 
-def _choice(condition: Expr, yes: Expr, no: Expr, names: dict[Var, str]) -> str:
-    return f"({_python(yes, names)} if {_python(condition, names)} else {_python(no, names)})"
-
-
 def compile_numpy(e: Expr, variables: Sequence[Var]) -> Callable[..., Any]:
     """As :func:`compile_expr`, on NumPy index arrays."""
     import numpy as np
 
     names = {v: f"x{n}" for n, v in enumerate(variables)}
     code = f"lambda {', '.join(names.values())}: {_python(e, names)}"
-    scalar = eval(code, {"min": np.minimum, "max": np.maximum, "trunc_div": trunc_div, "trunc_mod": trunc_mod})
+    scalar = eval(code, {**_FUNCTIONS, "min": np.minimum, "max": np.maximum})
     if any(word in code for word in (" if ", " and ", " or ", "not ", "trunc_", "int(")):
         return np.vectorize(scalar, otypes=[np.int64])  # not an array operation in Python
     return scalar

@@ -24,10 +24,10 @@ from ..expr import (
     Max,
     Min,
     Ramp,
-    Select,
     Sub,
     Var,
     cast,
+    choice_parts,
     const,
     floordiv,
     is_const,
@@ -219,10 +219,8 @@ class _Relaxer:
             symbolic = self._divided(e, dtype)
         elif isinstance(e, (Min, Max)):
             symbolic = self._extreme(e, dtype)
-        elif isinstance(e, Select):
-            symbolic = self._either(e.true_value, e.false_value, dtype)
-        elif isinstance(e, Call) and e.op == "if_then_else":
-            symbolic = self._either(e.args[1], e.args[2], dtype)
+        elif (parts := choice_parts(e)) is not None:
+            symbolic = self._either(*parts[1:], dtype)
         elif isinstance(e, Call) and e.op == "likely":
             symbolic = self.hull(linear(e.args[0]), dtype)
         elif isinstance(e, Cast) and is_index(e.value.dtype) and is_index(e.dtype):

@@ -15,8 +15,10 @@ from typing import Any
 
 from ..dtype import DType
 from ..expr import (
+    COMPARED,
     EQ,
     FALSE,
+    FOLDED,
     GE,
     GT,
     LE,
@@ -25,7 +27,6 @@ from ..expr import (
     TRUE,
     Add,
     And,
-    Call,
     CommReducer,
     Expr,
     FloatImm,
@@ -34,9 +35,9 @@ from ..expr import (
     Min,
     Not,
     Or,
-    Select,
     Sub,
     Var,
+    choice_parts,
 )
 from ..lazy_dataclass import dataclass, replace
 from ..render import short_text
@@ -45,16 +46,8 @@ from .analyzer import Analyzer
 from .linear import key
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
-    EQ: operator.eq,
-    NE: operator.ne,
-    LT: operator.lt,
-    LE: operator.le,
-    GT: operator.gt,
-    GE: operator.ge,
-    Min: min,
-    Max: max,
-    Add: operator.add,
-    Sub: operator.sub,
+    **COMPARED,
+    **{kind: FOLDED[kind] for kind in (Add, Sub, Min, Max)},
     And: lambda a, b: a and b,
     Or: lambda a, b: a or b,
 }
@@ -65,15 +58,6 @@ _MOST = 600_000  # triples of values tried
 
 class _NoSelection(Exception):
     """The reducer does more than compare and select."""
-
-
-def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
-    """Condition, true value and false value of a selection; None for anything else."""
-    if isinstance(value, Select):
-        return value.condition, value.true_value, value.false_value
-    if isinstance(value, Call) and value.op == "if_then_else":
-        return value.args[0], value.args[1], value.args[2]
-    return None
 
 
 def without_decided(value: Expr, known: Analyzer) -> Expr:

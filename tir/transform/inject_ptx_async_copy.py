@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..expr import Broadcast, BufferLoad, Call, Expr, Ramp, Select, const, is_const
+from ..expr import Broadcast, BufferLoad, Expr, Ramp, choice_parts, const, is_const
 from ..function import PrimFunc
 from ..levels import ends_with_launch, is_shared
 from ..op import call
@@ -41,10 +41,8 @@ def _copy(s: BufferStore) -> Stmt | None:
     """The store as an asynchronous copy, if possible: of 4, 8 or 16 bytes, zero-filled where a condition is false."""
     value: Any = s.value
     condition: Expr | None = None
-    if isinstance(value, Select) and _is_zero(value.false_value):
-        condition, value = value.condition, value.true_value
-    elif isinstance(value, Call) and value.op == "if_then_else" and _is_zero(value.args[2]):
-        condition, value = value.args[0], value.args[1]
+    if (parts := choice_parts(value)) is not None and _is_zero(parts[2]):
+        condition, value, _ = parts
     if isinstance(condition, Broadcast):
         condition = condition.value
     if condition is not None and condition.dtype.lanes != 1:

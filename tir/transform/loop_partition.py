@@ -10,7 +10,6 @@ from ..aliases import may_change, other_names, overlapping
 from ..annotations import PARTITION_HINT
 from ..arith import Analyzer
 from ..arith.linear import Linear, inequality, is_index, linear
-from ..arith.selections import choice_parts
 from ..buffer import Range
 from ..dtype import INT32
 from ..equal import structural_equal
@@ -30,6 +29,7 @@ from ..expr import (
     Min,
     Select,
     Var,
+    choice_parts,
     conjuncts,
     const,
     constant,

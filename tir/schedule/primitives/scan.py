@@ -9,10 +9,9 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_forms import Combination, combination
 from ...arith import Analyzer
 from ...arith.linear import key
-from ...arith.selections import choice_parts
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...errors import require
-from ...expr import EQ, BufferLoad, Expr, IntImm, Var, const, is_const
+from ...expr import EQ, BufferLoad, Expr, IntImm, Var, choice_parts, const, is_const
 from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text

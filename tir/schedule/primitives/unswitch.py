@@ -13,9 +13,22 @@ from ...analysis.reduction_forms import NotAReduction, Reduction
 from ...arith import Analyzer, simplify
 from ...arith.linear import key
 from ...arith.pointwise import compile_expr
-from ...arith.selections import choice_parts
 from ...errors import first_legal, require
-from ...expr import EQ, And, BufferLoad, Cast, Expr, Var, all_of, cast, conjuncts, const, constant, is_const
+from ...expr import (
+    EQ,
+    And,
+    BufferLoad,
+    Cast,
+    Expr,
+    Var,
+    all_of,
+    cast,
+    choice_parts,
+    conjuncts,
+    const,
+    constant,
+    is_const,
+)
 from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text

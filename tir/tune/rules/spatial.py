@@ -9,8 +9,7 @@ from typing import Any
 from ...analysis.index import index_of
 from ...annotations import PARTITION_HINT
 from ...arith.linear import linear
-from ...arith.selections import choice_parts
-from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, constant
+from ...expr import Add, BufferLoad, Call, Cast, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, choice_parts, constant
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL, UNROLLED, For, While
 from ...target import streams

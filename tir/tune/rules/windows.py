@@ -9,8 +9,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ...arith.selections import choice_parts
-from ...expr import BufferLoad
+from ...expr import BufferLoad, choice_parts
 from ...lazy_dataclass import dataclass, replace
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
