@@ -8,7 +8,7 @@ from typing import Any
 from tir.arith.analyzer import Analyzer
 from tir.dtype import DType
 from tir.errors import BuildError
-from tir.expr import Expr
+from tir.expr import Call, Expr, IntImm, Shuffle
 from tir.stmt import Stmt
 
 
@@ -50,6 +50,14 @@ def registering(table: dict[Any, Any], keys: tuple[Hashable, ...]) -> Callable[[
         return fn
 
     return register
+
+
+def as_shuffle(e: Call) -> Shuffle:
+    """A call of ``vectorlow``, ``vectorhigh`` or ``vectorcombine`` as the lanes that it takes."""
+    count = sum(a.dtype.lanes for a in e.args)
+    half = count // 2
+    lanes = {"vectorlow": range(half), "vectorhigh": range(half, count)}.get(e.op, range(count))
+    return Shuffle(e.args, tuple(map(IntImm, lanes)))
 
 
 class Dispatch:

@@ -10,7 +10,8 @@ from tir.levels import is_shared
 from tir.op import string_arg
 from tir.small_floats import SMALL_FLOATS
 
-from .expr import bare, choice, convert, declare_type, each, lane, narrowed, need_operators, plain, quoted
+from ..rules import as_shuffle
+from .expr import bare, choice, convert, declare_type, each, narrowed, need_operators, plain, quoted
 from .generator import RULES, Generator, expr_rule, op_rule
 from .memory import data_of, element_of, place_of, pointer
 from .types import c_type, float_constant, is_small
@@ -219,18 +220,9 @@ def _undef(g: Generator, e: Call) -> str:
     return f"{declare_type(g, e.dtype)}()"
 
 
-@op_rule("vectorlow", "vectorhigh")
-def _half_of(g: Generator, e: Call) -> str:
-    n = e.args[0].dtype.lanes // 2
-    first = 0 if e.op == "vectorlow" else n
-    text = g.expr(e.args[0])
-    return f"{declare_type(g, e.dtype)}{{{{{', '.join(lane(text, first + k) for k in range(n))}}}}}"
-
-
-@op_rule("vectorcombine")
-def _combine(g: Generator, e: Call) -> str:
-    lanes = [lane(g.expr(a), k) for a in e.args for k in range(a.dtype.lanes)]
-    return f"{declare_type(g, e.dtype)}{{{{{', '.join(lanes)}}}}}"
+@op_rule("vectorlow", "vectorhigh", "vectorcombine")
+def _lanes(g: Generator, e: Call) -> str:
+    return g.expr(as_shuffle(e))
 
 
 @op_rule("call_extern", "call_pure_extern")

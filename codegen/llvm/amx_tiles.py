@@ -16,6 +16,7 @@ from tir.errors import BuildError
 from tir.expr import Call, Expr, IntImm, Var
 from tir.op import string_arg
 from tir.stmt import Allocate, For, Stmt
+from tir.transform.layout import element_count
 from tir.visit import Somewhere, walk
 
 from .generator import Generator, op_rule
@@ -66,12 +67,10 @@ def configure(out: FunctionText) -> None:
 
 def allocate_tiles(g: Generator, s: Allocate) -> None:
     """Assign registers to a buffer of tiles, for its body."""
-    size = s.dtype.bytes
-    for extent in s.extents:
-        if not isinstance(extent, IntImm):
-            raise g.error(f"`{s.buffer_var.name}` is in {TILES} and has no constant size")
-        size *= extent.value
-    first = max((at for at in g.tiles.values()), default=0)
+    count, first = element_count(s.extents), max(g.tiles.values(), default=0)
+    if count is None:
+        raise g.error(f"`{s.buffer_var.name}` is in {TILES} and has no constant size")
+    size = count * s.dtype.bytes
     if size % BYTES or first + size // BYTES > COUNT:
         raise g.error(
             f"`{s.buffer_var.name}` takes {size / BYTES:g} tile registers of {BYTES} bytes; "
@@ -104,23 +103,20 @@ def _register(g: Generator, buffer: Expr, number: Expr) -> str:
             f"which tile register of `{buffer!r}` is meant depends on `{known!r}`: "
             "registers are named in instructions; unroll the loops over tiles"
         )
-    return f"i8 {first + known.value}"
+    return str(first + known.value)
 
 
 @op_rule("amx_tile_zero")
 def _zero(g: Generator, e: Call) -> str:
-    zero = g.out.module.declare("llvm.x86.tilezero", "void", ["i8"])
-    g.out.emit(f"call void {zero}({_register(g, e.args[0], e.args[1])})")
-    return "0"
+    return g.out.call("llvm.x86.tilezero", "void", [("i8", _register(g, e.args[0], e.args[1]))])
 
 
 @op_rule("amx_tile_load", "amx_tile_stream", "amx_tile_store")
 def _move(g: Generator, e: Call) -> str:
     """(buffer of tiles, number, pointer, bytes between rows)"""
-    move = g.out.module.declare(MOVES[e.op], "void", ["i8", "ptr", "i64"])
     place, step = g.plain(e.args[2]), g.index(e.args[3])
-    g.out.emit(f"call void {move}({_register(g, e.args[0], e.args[1])}, ptr {place}, i64 {step})")
-    return "0"
+    operands = [("i8", _register(g, e.args[0], e.args[1])), ("ptr", place), ("i64", step)]
+    return g.out.call(MOVES[e.op], "void", operands)
 
 
 @op_rule("amx_tile_dot")
@@ -129,7 +125,5 @@ def _dot(g: Generator, e: Call) -> str:
     kind = string_arg(e.args[0])
     if kind not in DOTS:
         raise g.error(f"there is no tile product of kind {kind!r}; there are {', '.join(DOTS)}")
-    dot = g.out.module.declare(f"llvm.x86.{DOTS[kind]}", "void", ["i8", "i8", "i8"])
-    registers = [_register(g, e.args[k], e.args[k + 1]) for k in (1, 3, 5)]
-    g.out.emit(f"call void {dot}({', '.join(registers)})")
-    return "0"
+    registers = [("i8", _register(g, e.args[k], e.args[k + 1])) for k in (1, 3, 5)]
+    return g.out.call(f"llvm.x86.{DOTS[kind]}", "void", registers)

@@ -55,11 +55,7 @@ class Doubles(Lanes):
 def _or_rarely(m: Lanes, condition: str, fast: str, slow: Callable[[], str]) -> str:
     """``slow()`` if ``condition`` holds in some lane, in a branch that is rarely taken; else ``fast``."""
     out = m.out
-    some = condition
-    if m.lanes > 1:
-        some = out.value(
-            f"call i1 {out.module.declare(f'llvm.vector.reduce.or.v{m.lanes}i1', 'i1', [m.b])}({m.b} {condition})"
-        )
+    some = out.reduced("or", condition, m.lanes) if m.lanes > 1 else condition
     before, rare, end = out.block, out.label("rare"), out.label("common")
     out.branch(some, rare, end)
     out.start(rare)

@@ -118,8 +118,7 @@ def _divisor(g: Generator, e: Any) -> tuple[str, str, bool]:
         b = g.out.value(f"select {vector('i1', lanes)} {g.mask}, {type_} {b}, {type_} {one}")
     fine = g.out.value(f"icmp ne {type_} {b}, {zero}")
     if lanes > 1:
-        function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
-        fine = g.out.value(f"call i1 {function}(<{lanes} x i1> {fine})")
+        fine = g.out.reduced("and", fine, lanes)
     elif g.mask is not None or g.speculative:
         b = g.out.value(f"select i1 {fine}, {type_} {b}, {type_} {one}")
         return a, b, not g.is_nonnegative(e.b)

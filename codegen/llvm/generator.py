@@ -190,5 +190,4 @@ class Generator(Dispatch):
         return out.value(f"phi {type_} [ {a}, %{a_block} ], [ {b}, %{b_block} ]")
 
     def any_lane(self, mask: str, lanes: int) -> str:
-        function = self.out.module.declare(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [f"<{lanes} x i1>"])
-        return self.out.value(f"call i1 {function}(<{lanes} x i1> {mask})")
+        return self.out.reduced("or", mask, lanes)

@@ -101,8 +101,7 @@ def reciprocal(g: Generator, divisor: Expr) -> tuple[str, str]:
     out = g.out
     least_one = out.intrinsic("umax", "i32", 1, [g.ahead(divisor), "1"])
     below = out.value(f"sub i32 {least_one}, 1")
-    count = out.module.declare("llvm.ctlz.i32", "i32", ["i32", "i1"])
-    zeros = out.value(f"call i32 {count}(i32 {below}, i1 false)")
+    zeros = out.call("llvm.ctlz.i32", "i32", [("i32", below), ("i1", "false")])
     shift = out.value(f"zext i32 {out.value(f'sub i32 63, {zeros}')} to i64")
     power = out.value(f"shl i64 1, {shift}")
     quotient = out.value(f"udiv i64 {power}, {out.value(f'zext i32 {least_one} to i64')}")

@@ -170,8 +170,7 @@ def _x86(m: Lanes, name: str, operands: Sequence[str], *immediate: int) -> str:
     values = [*operands, *map(str, immediate), "zeroinitializer", "-1"]
     if m.lanes == 16:  # alone it can be rounded otherwise
         types, values = [*types, "i32"], [*values, "4"]
-    function = m.out.module.declare(f"llvm.x86.avx512.mask.{name}.ps.{32 * m.lanes}", m.f, types)
-    return m.out.value(f"call {m.f} {function}({', '.join(f'{t} {v}' for t, v in zip(types, values))})")
+    return m.out.call(f"llvm.x86.avx512.mask.{name}.ps.{32 * m.lanes}", m.f, list(zip(types, values)))
 
 
 def has_tables(m: Lanes) -> bool:
@@ -181,13 +180,12 @@ def has_tables(m: Lanes) -> bool:
 
 def looked_up(m: Lanes, number: str, table: Sequence[float]) -> str:
     """The element of a table of 16 or 32 that the lowest bits of ``number`` choose, on AVX-512."""
-    parts = [
-        m.f + f" <{', '.join(f'float {float_constant(v, F32)}' for v in table[n : n + 16])}>"
+    first, *others = (
+        (m.f, f"<{', '.join(f'float {float_constant(v, F32)}' for v in table[n : n + 16])}>")
         for n in range(0, len(table), 16)
-    ]
-    name = "vpermi2var.ps" if len(parts) == 2 else "permvar.sf"
-    function = m.out.module.declare(f"llvm.x86.avx512.{name}.512", m.f, [m.f, m.i, m.f][: 1 + len(parts)])
-    return m.out.value(f"call {m.f} {function}({', '.join([parts[0], f'{m.i} {number}', *parts[1:]])})")
+    )
+    name = "vpermi2var.ps" if others else "permvar.sf"
+    return m.out.call(f"llvm.x86.avx512.{name}.512", m.f, [first, (m.i, number), *others])
 
 
 def log(m: Lanes, x: str) -> str:
@@ -296,8 +294,8 @@ def quotient(m: Lanes, x: str, y: str) -> str:
     quotient; the remainder gives the others."""
     if not _scales(m):
         return m.op("fdiv", x, y)
-    function = m.out.module.declare(f"llvm.x86.avx512.rcp14.ps.{32 * m.lanes}", m.f, [m.f, m.f, f"i{m.lanes}"])
-    inverse = m.out.value(f"call {m.f} {function}({m.f} {y}, {m.f} zeroinitializer, i{m.lanes} -1)")
+    operands = [(m.f, y), (m.f, "zeroinitializer"), (f"i{m.lanes}", "-1")]
+    inverse = m.out.call(f"llvm.x86.avx512.rcp14.ps.{32 * m.lanes}", m.f, operands)
     rough = m.op("fmul", x, inverse)
     remainder = m.fma(m.out.value(f"fneg {m.f} {y}"), rough, x)
     return m.fma(remainder, inverse, rough)
@@ -418,16 +416,20 @@ def libm(out: FunctionText, name: str, dtype: DType, args: Sequence[str]) -> str
     element = "float" if dtype.bits == 32 else "double"
     function = out.module.declare(name + ("f" if dtype.bits == 32 else ""), element, [element] * len(args))
 
-    def one(parts: Sequence[str]) -> str:
-        return out.value(
-            f"call {element} {function}({', '.join(f'{element} {p}' for p in parts)}) nounwind memory(none)"
-        )
+    def one(*parts: str) -> str:
+        return f"call {element} {function}({', '.join(f'{element} {p}' for p in parts)}) nounwind memory(none)"
 
-    if dtype.lanes == 1:
-        return one(args)
-    type_ = vector(element, dtype.lanes)
-    result = "poison"
-    for lane in range(dtype.lanes):
-        parts = [out.value(f"extractelement {type_} {a}, i64 {lane}") for a in args]
-        result = out.value(f"insertelement {type_} {result}, {element} {one(parts)}, i64 {lane}")
+    return by_lane(out, [(a, element) for a in args], dtype.lanes, element, one)
+
+
+def by_lane(
+    out: FunctionText, args: Sequence[tuple[str, str]], lanes: int, element: str, one: Callable[..., str]
+) -> str:
+    """The instruction ``one`` of the scalars of each lane, its results as a vector. ``args`` are (operand, element type)."""
+    if lanes == 1:
+        return out.value(one(*(a for a, _ in args)))
+    result, type_ = "poison", vector(element, lanes)
+    for lane in range(lanes):
+        parts = [out.value(f"extractelement {vector(t, lanes)} {a}, i64 {lane}") for a, t in args]
+        result = out.value(f"insertelement {type_} {result}, {element} {out.value(one(*parts))}, i64 {lane}")
     return result

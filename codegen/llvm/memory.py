@@ -204,11 +204,9 @@ def _load(g: Generator, e: BufferLoad) -> str:
     if mask is None and access.offsets is not None:
         return from_memory(g, vector_of.at(access.offsets, access.pointer, access.around), result)
     if access.step == 1:
-        name = g.out.module.declare(
-            f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, ["ptr", "i32", vector("i1", lanes), type_]
-        )
-        text = f"call {type_} {name}(ptr {access.pointer()}, i32 {align}, {vector('i1', lanes)} {mask}, "
-        return from_memory(g, g.out.value(f"{text}{type_} zeroinitializer)"), result)
+        on = vector("i1", lanes), mask or ""
+        args = [("ptr", access.pointer()), ("i32", str(align)), on, (type_, "zeroinitializer")]
+        return from_memory(g, g.out.call(f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, args), result)
 
     def gather() -> str:
         return vector_of.gathered(access.pointers(), mask)
@@ -262,12 +260,8 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
             _stream(g, type_, text, access.pointer(), (size, least), align)
         elif dtype.lanes == 1 and buffer.data not in g.own and (part := part_of(g, element, lanes)):
             padded = g.out.value(f"shufflevector {type_} {text}, {type_} poison, {part.order(part.lanes)}")
-            name = g.out.module.declare(
-                f"llvm.masked.store.{mangled(element, part.lanes)}.p0",
-                "void",
-                [part.type, "ptr", "i32", vector("i1", part.lanes)],
-            )
-            g.out.emit(f"call void {name}({part.type} {padded}, ptr {access.pointer()}, i32 {align}, {part.mask})")
+            args = [(part.type, padded), ("ptr", access.pointer()), ("i32", str(align)), (part.mask_type, part.mask)]
+            g.out.call(f"llvm.masked.store.{mangled(element, part.lanes)}.p0", "void", args)
         else:
             g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
     elif access.step == -1 and mask is None:
@@ -277,23 +271,16 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
         if g.out.truncations:  # constant masks of narrowed integers are compiled wrongly: see loops.py
             known = g.out.value(f"icmp ne i32 {g.out.value(g.out.hidden('i32', '1'))}, 0")
             mask = g.out.value(f"and {flags} {mask}, {g.out.splat('i1', known, lanes)}")
-        name = g.out.module.declare(
-            f"llvm.masked.store.{mangled(element, lanes)}.p0", "void", [type_, "ptr", "i32", flags]
-        )
-        g.out.emit(f"call void {name}({type_} {text}, ptr {access.pointer()}, i32 {align}, {flags} {mask})")
+        args = [(type_, text), ("ptr", access.pointer()), ("i32", str(align)), (flags, mask or "")]
+        g.out.call(f"llvm.masked.store.{mangled(element, lanes)}.p0", "void", args)
     elif mask is None and access.offsets is not None:
         for lane, offset in enumerate(access.offsets):
             one = g.out.value(f"extractelement {type_} {text}, i64 {lane}")
             g.out.emit(f"store {element} {one}, ptr {access.pointer(offset)}, align {align}")
     else:
-        name = g.out.module.declare(
-            f"llvm.masked.scatter.{mangled(element, lanes)}.v{lanes}p0",
-            "void",
-            [type_, vector("ptr", lanes), "i32", flags],
-        )
-        on = mask or splat("i1", "true", lanes)
-        pointers = f"{vector('ptr', lanes)} {access.pointers()}"
-        g.out.emit(f"call void {name}({type_} {text}, {pointers}, i32 {align}, {flags} {on})")
+        on = flags, mask or splat("i1", "true", lanes)
+        args = [(type_, text), (vector("ptr", lanes), access.pointers()), ("i32", str(align)), on]
+        g.out.call(f"llvm.masked.scatter.{mangled(element, lanes)}.v{lanes}p0", "void", args)
 
 
 def _stream(g: Generator, type_: str, text: str, pointer: str, pieces: tuple[int, int], align: int) -> None:

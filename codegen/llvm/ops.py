@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from tir.dtype import DType
@@ -30,12 +32,13 @@ from tir.stmt import BufferStore
 from tir.transform.host_calls import refused_argument
 from tir.visit import walk
 
+from ..rules import as_shuffle
 from .convert import F32
 from .elementary import ELEMENTARY
 from .expr import masked, may_fault
 from .generator import RULES, Generator, expr_rule, op_rule
 from .instructions import is_intrinsic
-from .mathlib import F64, INLINE, INTRINSIC, LIBM, ZERO_BELOW, Lanes, exp, libm
+from .mathlib import F64, INLINE, INTRINSIC, LIBM, ZERO_BELOW, Lanes, by_lane, exp, libm
 from .memory import Access, from_memory, to_memory
 from .signature import slots_of
 from .text import C_SYMBOL, OWN, RUNTIME, own_name, symbol
@@ -60,10 +63,8 @@ def _args(g: Generator, e: Call) -> list[str]:
 
 def _math(g: Generator, name: str, dtype: DType, args: list[str]) -> str:
     """A floating function of operands of one type; narrow types are computed in float32 and rounded once."""
-    if dtype.bits < 32 and name not in ("fabs", "abs", "copysign", "floor", "ceil", "trunc", "round", "nearbyint"):
-        wide = F32.with_lanes(dtype.lanes)
-        return g.convert(_math(g, name, wide, [g.convert(a, dtype, wide) for a in args]), wide, dtype)
-    if emulated(dtype):
+    exact = name in ("fabs", "abs", "copysign", "floor", "ceil", "trunc", "round", "nearbyint")
+    if emulated(dtype) or (dtype.bits < 32 and not exact):
         wide = F32.with_lanes(dtype.lanes)
         return g.convert(_math(g, name, wide, [g.convert(a, dtype, wide) for a in args]), wide, dtype)
     if name in INTRINSIC:
@@ -89,8 +90,8 @@ def _math_rule(g: Generator, e: Call) -> str:
     if e.op == "abs" and e.dtype.is_int:
         if e.dtype.code == "uint":
             return args[0]
-        flag = g.out.module.declare(f"llvm.abs.{_suffix(e.dtype)}", value_type(e.dtype), [value_type(e.dtype), "i1"])
-        return g.out.value(f"call {value_type(e.dtype)} {flag}({value_type(e.dtype)} {args[0]}, i1 false)")
+        type_ = value_type(e.dtype)
+        return g.out.call(f"llvm.abs.{_suffix(e.dtype)}", type_, [(type_, args[0]), ("i1", "false")])
     if not e.dtype.is_float:
         raise g.error(f"`{e!r}`: {e.op} takes floats, not {e.dtype}")
     args = [g.convert(text, a.dtype, e.dtype) for text, a in zip(args, e.args)]
@@ -165,29 +166,9 @@ def _ldexp(g: Generator, e: Call) -> str:
     n = g.convert(g.plain(e.args[1]), e.args[1].dtype, DType("int32").with_lanes(e.dtype.lanes))
     element = element_type(wide)
     function = g.out.module.declare("ldexp" + ("f" if wide is F32 else ""), element, [element, "i32"])
-    result = _by_lane(
-        g,
-        [(x, element), (n, "i32")],
-        e.dtype.lanes,
-        element,
-        lambda p: f"call {element} {function}({element} {p[0]}, i32 {p[1]})",
-    )
+    call = partial("call {0} {1}({0} {2}, i32 {3})".format, element, function)
+    result = by_lane(g.out, [(x, element), (n, "i32")], e.dtype.lanes, element, call)
     return g.convert(result, wide.with_lanes(e.dtype.lanes), e.dtype)
-
-
-def _by_lane(
-    g: Generator, args: list[tuple[str, str]], lanes: int, element: str, one: Callable[[list[str]], str]
-) -> str:
-    """``one`` applied to the scalars of each lane, its results as a vector. ``args`` are (operand, element type)."""
-    if lanes == 1:
-        return g.out.value(one([a for a, _ in args]))
-    result = "poison"
-    for k in range(lanes):
-        parts = [g.out.value(f"extractelement {vector(t, lanes)} {a}, i64 {k}") for a, t in args]
-        result = g.out.value(
-            f"insertelement {vector(element, lanes)} {result}, {element} {g.out.value(one(parts))}, i64 {k}"
-        )
-    return result
 
 
 @op_rule("isnan", "isinf", "isfinite")
@@ -224,8 +205,7 @@ def _popcount(g: Generator, e: Call) -> str:
 def _clz(g: Generator, e: Call) -> str:
     dtype = e.args[0].dtype
     type_ = value_type(dtype)
-    name = g.out.module.declare(f"llvm.ctlz.{_suffix(dtype)}", type_, [type_, "i1"])
-    count = g.out.value(f"call {type_} {name}({type_} {g.plain(e.args[0])}, i1 false)")
+    count = g.out.call(f"llvm.ctlz.{_suffix(dtype)}", type_, [(type_, g.plain(e.args[0])), ("i1", "false")])
     return g.convert(count, DType(f"uint{dtype.bits}").with_lanes(dtype.lanes), e.dtype)
 
 
@@ -359,24 +339,9 @@ def _in_lanes(g: Generator, mask: Callable[[], str], lanes: int, e: Expr) -> str
     return g.choose(g.any_lane(wanted, lanes), value, lambda: "zeroinitializer", value_type(e.dtype))
 
 
-@op_rule("vectorlow", "vectorhigh")
-def _half(g: Generator, e: Call) -> str:
-    dtype = e.args[0].dtype
-    lanes = dtype.lanes // 2
-    start = 0 if e.op == "vectorlow" else lanes
-    type_, value = value_type(dtype), g.plain(e.args[0])
-    if lanes == 1:
-        return g.out.value(f"extractelement {type_} {value}, i64 {start}")
-    picks = ", ".join(f"i32 {start + k}" for k in range(lanes))
-    return g.out.value(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{picks}>")
-
-
-@op_rule("vectorcombine")
-def _combine(g: Generator, e: Call) -> str:
-    from tir.expr import Shuffle
-
-    count = sum(a.dtype.lanes for a in e.args)
-    return g.expr(Shuffle(tuple(e.args), tuple(IntImm(k) for k in range(count))))
+@op_rule("vectorlow", "vectorhigh", "vectorcombine")
+def _lanes(g: Generator, e: Call) -> str:
+    return g.plain(as_shuffle(e))
 
 
 @op_rule("likely", "tvm_thread_invariant")
@@ -387,8 +352,7 @@ def _same(g: Generator, e: Call) -> str:
 @op_rule("assume")
 def _assume(g: Generator, e: Call) -> str:
     if not may_fault(g, e.args[0]):
-        name = g.out.module.declare("llvm.assume", "void", ["i1"])
-        g.out.emit(f"call void {name}(i1 {g.plain(e.args[0])})")
+        g.out.call("llvm.assume", "void", [("i1", g.plain(e.args[0]))])
     return "0"
 
 
@@ -450,12 +414,9 @@ def _isnull(g: Generator, e: Call) -> str:
 @op_rule("prefetch")
 def _prefetch(g: Generator, e: Call) -> str:
     """(address, read 0 / write 1, locality 0..3, instruction 0 / data 1)"""
-    rest = [a.value if isinstance(a, IntImm) else d for a, d in zip([*e.args[1:], 0, 3, 1][:3], (0, 3, 1))]
-    defaults = [0, 3, 1]
-    numbers = [*rest[: len(e.args) - 1], *defaults[len(e.args) - 1 :]]
-    name = g.out.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
-    g.out.emit(f"call void {name}(ptr {g.plain(e.args[0])}, i32 {numbers[0]}, i32 {numbers[1]}, i32 {numbers[2]})")
-    return "0"
+    given = zip_longest(map(constant, e.args[1:]), (0, 3, 1))
+    numbers = [("i32", str(default if value is None else value)) for value, default in given]
+    return g.out.call("llvm.prefetch.p0", "void", [("ptr", g.plain(e.args[0])), *numbers])
 
 
 # ---------------------------------------------------------------- other code
@@ -548,12 +509,7 @@ def _llvm_intrinsic(g: Generator, e: Call) -> str:
         raise g.error(
             f"LLVM has no intrinsic {name!r}; the name is whole, with the types it is for, as 'llvm.fma.v16f32'"
         )
-    function = g.out.module.declare(name, result, [t for t, _ in args])
-    text = f"call {result} {function}({', '.join(f'{t} {v}' for t, v in args)})"
-    if result == "void":
-        g.out.emit(text)
-        return "0"
-    return g.out.value(text)
+    return g.out.call(name, result, args)
 
 
 @op_rule("call_packed", "tvm_call_packed", "call_cpacked", "tvm_call_cpacked")

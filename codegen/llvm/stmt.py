@@ -26,6 +26,7 @@ from tir.stmt import (
     Stmt,
     While,
 )
+from tir.transform.layout import element_count
 from tir.transform.use_workspace import STACK_BYTES
 from tir.visit import is_pure, kinds, statements, walk
 
@@ -206,9 +207,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
     if s.buffer_var.scope == TILES:
         allocate_tiles(g, s)
         return
-    count = 1
-    for extent in s.extents:
-        count = count * extent.value if isinstance(extent, IntImm) and count is not None else None  # type: ignore
+    count = element_count(s.extents)
     g.owned_pointers.add(s.buffer_var)
     if count is not None and count * s.dtype.bytes <= STACK_BYTES:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * s.dtype.bytes), 64)
@@ -275,8 +274,7 @@ def _factors(extent: Any) -> list[Any]:
 def _product(g: Generator, a: str, b: str, buffer: str) -> str:
     """A product of sizes in bytes, checked for overflow, which would allocate too little."""
     out = g.out
-    multiply = out.module.declare("llvm.smul.with.overflow.i64", "{i64, i1}", ["i64", "i64"])
-    both = out.value(f"call {{i64, i1}} {multiply}(i64 {a}, i64 {b})")
+    both = out.call("llvm.smul.with.overflow.i64", "{i64, i1}", [("i64", a), ("i64", b)])
     fits = out.value(f"xor i1 {out.value(f'extractvalue {{i64, i1}} {both}, 1')}, true")
     g.check(fits, f"{g.func_name}: out of memory allocating `{buffer}`")
     return out.value(f"extractvalue {{i64, i1}} {both}, 0")

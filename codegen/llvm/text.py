@@ -242,11 +242,23 @@ class FunctionText:
         self.entry.append(f"  {name} = alloca [{count} x {type_}], align {align}")
         return name
 
-    def intrinsic(self, name: str, element: str, lanes: int, args: Sequence[str], flags: str = "") -> str:
+    def call(self, name: str, result: str, args: Sequence[tuple[str, str]]) -> str:
+        """Call an external function with arguments of (type, operand); its result, ``"0"`` if that is ``void``."""
+        function = self.module.declare(name, result, [type_ for type_, _ in args])
+        text = f"call {result} {function}({', '.join(map(' '.join, args))})"
+        if result != "void":
+            return self.value(text)
+        self.emit(text)
+        return "0"
+
+    def reduced(self, how: str, flags: str, lanes: int) -> str:
+        """The ``and``, or the ``or``, of a vector of i1."""
+        return self.call(f"llvm.vector.reduce.{how}.v{lanes}i1", "i1", [(f"<{lanes} x i1>", flags)])
+
+    def intrinsic(self, name: str, element: str, lanes: int, args: Sequence[str]) -> str:
         """Call ``llvm.<name>.<type>`` whose arguments and result all have one type."""
         type_ = vector(element, lanes)
-        full = self.module.declare(f"llvm.{name}.{mangled(element, lanes)}", type_, [type_] * len(args))
-        return self.value(f"call {flags}{type_} {full}({', '.join(f'{type_} {a}' for a in args)})")
+        return self.call(f"llvm.{name}.{mangled(element, lanes)}", type_, [(type_, a) for a in args])
 
     def splat(self, element: str, value: str, lanes: int) -> str:
         """A scalar value in every lane."""

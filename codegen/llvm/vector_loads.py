@@ -33,10 +33,14 @@ class Part:
         return vector(self.element, self.lanes)
 
     @property
+    def mask_type(self) -> str:
+        return vector("i1", self.lanes)
+
+    @property
     def mask(self) -> str:
-        """The constant mask, with its type, of the lanes that are used."""
+        """The constant mask of the lanes that are used."""
         flags = ", ".join(f"i1 {'true' if lane < self.used else 'false'}" for lane in range(self.lanes))
-        return f"{vector('i1', self.lanes)} <{flags}>"
+        return f"<{flags}>"
 
     def order(self, lanes: int) -> str:
         """The mask of a shuffle that has the used lanes, and others to make ``lanes``."""
@@ -77,13 +81,9 @@ class Elements:
         """Neighbours, from ``pointer`` on."""
         part = None if self.own else part_of(self.g, self.element, self.lanes)
         if part is not None:
-            name = self.g.out.module.declare(
-                f"llvm.masked.load.{mangled(self.element, part.lanes)}.p0",
-                part.type,
-                ["ptr", "i32", vector("i1", part.lanes), part.type],
-            )
-            text = f"call {part.type} {name}(ptr {pointer}, i32 {self.align}, {part.mask}, {part.type} poison)"
-            found = self.g.out.value(text)
+            name, mask = f"llvm.masked.load.{mangled(self.element, part.lanes)}.p0", (part.mask_type, part.mask)
+            args = [("ptr", pointer), ("i32", str(self.align)), mask, (part.type, "poison")]
+            found = self.g.out.call(name, part.type, args)
             return self.g.out.value(f"shufflevector {part.type} {found}, {part.type} poison, {part.order(self.lanes)}")
         return self.g.out.value(f"load {self.type}, ptr {pointer}, align {self.align}")
 
@@ -160,15 +160,10 @@ class Elements:
 
     def gathered(self, pointers: str, mask: str | None = None) -> str:
         """From a vector of addresses, in the lanes of ``mask``; zero in the others."""
-        lanes, flags = self.lanes, vector("i1", self.lanes)
-        name = self.g.out.module.declare(
-            f"llvm.masked.gather.{mangled(self.element, lanes)}.v{lanes}p0",
-            self.type,
-            [vector("ptr", lanes), "i32", flags, self.type],
-        )
-        on = mask or splat("i1", "true", lanes)
-        text = f"call {self.type} {name}({vector('ptr', lanes)} {pointers}, i32 {self.align}, "
-        return self.g.out.value(f"{text}{flags} {on}, {self.type} zeroinitializer)")
+        lanes = self.lanes
+        on = vector("i1", lanes), mask or splat("i1", "true", lanes)
+        args = [(vector("ptr", lanes), pointers), ("i32", str(self.align)), on, (self.type, "zeroinitializer")]
+        return self.g.out.call(f"llvm.masked.gather.{mangled(self.element, lanes)}.v{lanes}p0", self.type, args)
 
     def by_step(self, index: Expr, pointer: Callable[[str], str], gather: Callable[[], str]) -> str:
         """The lanes of a vector index that leads on by one step, perhaps with jumps, for which it is tested; else by
@@ -227,8 +222,7 @@ def _is_steady(g: Generator, index: Expr, step: Expr) -> tuple[str, str]:
     steps = counts if is_const(step, 1) else g.out.value(f"mul {kind} {by}, {counts}")
     wanted = g.out.value(f"add {kind} {g.out.splat(element, first, lanes)}, {steps}")
     same = g.out.value(f"icmp eq {kind} {value}, {wanted}")
-    function = g.out.module.declare(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [vector("i1", lanes)])
-    steady = g.out.value(f"call i1 {function}({vector('i1', lanes)} {same})")
+    steady = g.out.reduced("and", same, lanes)
     return steady, first if element == "i64" else g.out.value(f"sext {element} {first} to i64")
 
 
