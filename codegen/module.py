@@ -82,15 +82,24 @@ class Timing:
 
 def measure(run: Callable[[], Any], number: int, repeat: int, min_repeat_ms: float = 0.0) -> Timing:
     """Time ``run``: one call to warm up, then ``repeat`` means over ``number`` calls (more, for ``min_repeat_ms``)."""
-    if number < 1 or repeat < 1:
-        raise ValueError(f"number and repeat must be at least 1, got {number} and {repeat}")
-    run()
-    results = []
-    while len(results) < repeat:
+
+    def seconds(number: int) -> float:
         start = time.perf_counter()
         for _ in range(number):
             run()
-        took = time.perf_counter() - start
+        return time.perf_counter() - start
+
+    return repeated(seconds, number, repeat, min_repeat_ms)
+
+
+def repeated(seconds: Callable[[int], float], number: int, repeat: int, min_repeat_ms: float) -> Timing:
+    """As :func:`measure`, of what makes ``n`` calls, and gives the seconds that they took, by ``seconds(n)``."""
+    if number < 1 or repeat < 1:
+        raise ValueError(f"number and repeat must be at least 1, got {number} and {repeat}")
+    seconds(1)
+    results = list[float]()
+    while len(results) < repeat:
+        took = seconds(number)
         if took * 1e3 < min_repeat_ms:
             number = int(number * min(10.0, max(1.2, min_repeat_ms * 1e-3 / max(took, 1e-9)))) + 1
             continue

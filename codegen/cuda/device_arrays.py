@@ -42,16 +42,18 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape,
-            "typestr": type_of(self.dtype),
-            "data": (self.address, False),
-            "version": 3,
-            "strides": None,
-        }
+        return interface(self.shape, self.dtype, self.address)
 
     def __repr__(self) -> str:
         return f"<{self.dtype} array of shape {self.shape} on the device>"
+
+
+def interface(
+    shape: tuple[int, ...], dtype: Any, address: int, strides: tuple[int, ...] | None = None, read_only: bool = False
+) -> dict[str, Any]:
+    """The ``__cuda_array_interface__`` of an array."""
+    data = {"data": (address, read_only), "version": 3}
+    return {"shape": shape, "typestr": type_of(dtype), "strides": strides, **data}
 
 
 def type_of(dtype: np.dtype[Any]) -> str:
@@ -72,13 +74,7 @@ class DevicePart:
         self._held = whole
         self.shape, self.dtype = shape, dtype
         self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        self.__cuda_array_interface__ = {
-            "shape": shape,
-            "typestr": type_of(dtype),
-            "data": (seen.ctypes.data + begin, False),
-            "version": 3,
-            "strides": None,
-        }
+        self.__cuda_array_interface__ = interface(shape, dtype, seen.ctypes.data + begin)
 
 
 def as_shadow(arg: Any, dtype: DType) -> np.ndarray | None:

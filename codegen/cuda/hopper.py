@@ -10,6 +10,7 @@ from tir.expr import Call, Expr, IntImm
 from tir.levels import is_shared
 from tir.op import string_arg
 from tir.stmt import Allocate
+from tir.transform.layout import element_count
 from tir.visit import walk
 
 from .generator import Generator, op_rule
@@ -302,9 +303,7 @@ def find_registers(g: Generator, body: Any) -> None:
     used = {data_of(n.args[at]) for n in walk(body) if isinstance(n, Call) and n.op == "ptx_wgmma" for at in (4, 6)}
     for s in walk(body):
         if isinstance(s, Allocate) and s.buffer_var in used and not is_shared(s.buffer_var.scope):
-            count = 1
-            for extent in s.extents:
-                count *= getattr(extent, "value", 0)
+            count = element_count(s.extents) or 0
             kind = "float" if str(s.dtype) == "float32" else "unsigned"
             g.registers[s.buffer_var] = count * s.dtype.bits // 32
             for n in walk(s.body):

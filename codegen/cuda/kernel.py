@@ -11,6 +11,7 @@ from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Expr, IntImm, Var
 from tir.function import PrimFunc
+from tir.launches import bytes_of
 from tir.lazy_dataclass import dataclass
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
@@ -141,14 +142,8 @@ def _extents(func: PrimFunc) -> dict[str, Expr]:
 
 
 def _dynamic(func: PrimFunc) -> int:
-    total = 0
-    for node in walk(func.body):
-        if isinstance(node, Allocate) and node.buffer_var.scope == "shared.dyn":
-            size = node.dtype.bytes
-            for extent in node.extents:
-                size *= extent.value if isinstance(extent, IntImm) else 0
-            total += size
-    return total
+    found = (n for n in walk(func.body) if isinstance(n, Allocate) and n.buffer_var.scope == "shared.dyn")
+    return sum(map(bytes_of, found))
 
 
 def source_of(kernels: list[KernelText]) -> str:

@@ -11,6 +11,7 @@ from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
 from tir.lazy_dataclass import dataclass
 from tir.levels import is_fragment
 from tir.stmt import BufferStore, DeclBuffer, LetStmt
+from tir.transform.layout import dot, strides_of
 from tir.visit import walk
 
 from .expr import bare, declare_type
@@ -66,19 +67,7 @@ def base_of(g: Generator, buffer: Buffer) -> str:
 
 def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     """The flat index of an access: row-major, or by the buffer's strides."""
-    if len(indices) == 1 and not buffer.strides:
-        return indices[0]
-    if not indices:
-        return IntImm(0)
-    strides: list[Expr] = list(buffer.strides)
-    if not strides:
-        strides = [IntImm(1)]
-        for extent in reversed(buffer.shape[1:]):
-            strides.insert(0, strides[0] * extent)
-    total: Any = IntImm(0)
-    for index, stride in zip(indices, strides):
-        total = total + index * stride
-    return total
+    return indices[0] if len(indices) == 1 and not buffer.strides else dot(indices, strides_of(buffer))
 
 
 def own_index(place: Place, index: Expr) -> Expr:

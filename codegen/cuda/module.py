@@ -15,7 +15,7 @@ import numpy as np
 
 from codegen.calls import Function
 from codegen.host_program import HostProgram
-from codegen.module import Module, Timing
+from codegen.module import Module, Timing, repeated
 from tir.aliases import shares_memory
 from tir.analysis.effects import effects
 from tir.buffer import Buffer
@@ -479,25 +479,20 @@ class CUDAFunction(Function):
 
     def measure(self, args: Any, number: int, repeat: int, min_repeat_ms: float, stream: Any) -> Timing:
         """Seconds of one call by events, the mean over ``number`` calls, ``repeat`` times."""
-        if number < 1 or repeat < 1:
-            raise ValueError(f"number and repeat must be at least 1, got {number} and {repeat}")
         run, at, device = self.prepared(*args, stream=stream), stream_number(stream), self.module.device
-        run()
         first, last = device.event(), device.event()
-        results: list[float] = []
-        while len(results) < repeat:
+
+        def seconds(number: int) -> float:
             device.record(first, at)
             for _ in range(number):
                 run()
             device.record(last, at)
-            took = device.seconds_between(first, last)
-            if took * 1e3 < min_repeat_ms:
-                number = int(number * min(10.0, max(1.2, min_repeat_ms * 1e-3 / max(took, 1e-9)))) + 1
-                continue
-            results.append(took / number)
+            return device.seconds_between(first, last)
+
+        timing = repeated(seconds, number, repeat, min_repeat_ms)
         device.destroy_event(first)
         device.destroy_event(last)
-        return Timing(tuple(results))
+        return timing
 
 
 CUDAModule.function_type = CUDAFunction

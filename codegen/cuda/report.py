@@ -8,7 +8,7 @@ from typing import Any
 
 from tir.display import CallableReport, html_table, text_table
 from tir.errors import BuildError
-from tir.expr import IntImm
+from tir.launches import bytes_of
 from tir.lazy_dataclass import dataclass
 from tir.levels import is_shared
 from tir.stmt import Allocate
@@ -207,8 +207,5 @@ def _shared(kernel: Any) -> list[tuple[str, str, int]]:
     found = []
     for node in walk(kernel.body):
         if isinstance(node, Allocate) and is_shared(node.buffer_var.scope):
-            size = node.dtype.bytes
-            for extent in node.extents:
-                size *= extent.value if isinstance(extent, IntImm) else 1
-            found.append((node.buffer_var.name, node.buffer_var.scope, size))
+            found.append((node.buffer_var.name, node.buffer_var.scope, bytes_of(node)))
     return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tir.aliases import other_names
 from tir.annotations import UNROLL, UNROLL_EXPLICIT
 from tir.dtype import DType
-from tir.expr import BufferLoad, Call, IntImm, StringImm
+from tir.expr import BufferLoad, Call, IntImm, StringImm, constant
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared
 from tir.op import string_arg
 from tir.stmt import (
@@ -27,6 +28,7 @@ from tir.stmt import (
     is_nop,
 )
 from tir.transform.engines import ALIGNMENT
+from tir.transform.layout import element_count
 from tir.visit import uses_var, walk
 
 from ..c_names import identifier
@@ -97,12 +99,8 @@ def _pragma(s: For) -> str:
 
 def _copies(s: For) -> int:
     """Copies of the innermost body once the loop and those inside are unrolled."""
-    assert isinstance(s.extent, IntImm)
-    inner = [n.extent.value for n in walk(s.body) if isinstance(n, For) and isinstance(n.extent, IntImm)]
-    total = s.extent.value
-    for extent in inner:
-        total *= extent
-    return total
+    extents = (constant(n.extent) for n in walk(s) if isinstance(n, For))
+    return prod(n for n in extents if n is not None)
 
 
 def _indexes_registers(s: For) -> bool:
@@ -192,15 +190,14 @@ def _attr(g: Generator, s: AttrStmt) -> None:
 
 
 def _count(g: Generator, s: Any) -> int:
-    total = 1
-    for extent in s.extents:
-        if not isinstance(extent, IntImm):
-            raise g.error(
-                f"`{s.buffer_var.name}` in {s.buffer_var.scope} memory has {extent!r} elements: its size must be a "
-                "constant in a kernel"
-            )
-        total *= extent.value
-    return total
+    count = element_count(s.extents)
+    if count is None:
+        extent = next(e for e in s.extents if not isinstance(e, IntImm))
+        raise g.error(
+            f"`{s.buffer_var.name}` in {s.buffer_var.scope} memory has {extent!r} elements: its size must be a "
+            "constant in a kernel"
+        )
+    return count
 
 
 @stmt_rule(Allocate)

@@ -10,9 +10,10 @@ from tir.analysis.evaluation import LAZY, evaluated_parts, is_lazy
 from tir.arith import Analyzer
 from tir.arith.strided_lanes import lane_offsets
 from tir.buffer import Buffer, Range
-from tir.expr import BufferLoad, Call, Expr, IntImm, Var
+from tir.expr import BufferLoad, Call, Expr, Var
 from tir.function import PrimFunc
 from tir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt
+from tir.transform.layout import product
 from tir.visit import kinds, nodes_of, walk
 
 _MAY_ASK = LAZY | {IfThenElse}
@@ -58,10 +59,7 @@ def _count(buffer: Buffer) -> Expr | None:
     """The number of elements of an argument without gaps; None for another."""
     if buffer.strides or buffer.elem_offset is not None:
         return None
-    count: Expr = IntImm(1)
-    for extent in buffer.shape:
-        count = count * extent
-    return count
+    return product(buffer.shape)
 
 
 class _Visitor:
@@ -74,10 +72,7 @@ class _Visitor:
         if not for_lanes and _MAY_ASK.isdisjoint(kinds(s)):
             return
         if isinstance(s, Allocate):
-            count: Expr = IntImm(1)
-            for extent in s.extents:
-                count = count * extent
-            self.sizes[s.buffer_var] = s.dtype, count
+            self.sizes[s.buffer_var] = s.dtype, product(s.extents)
         for child in s.children():
             if isinstance(child, Stmt):
                 with self.known.scope():

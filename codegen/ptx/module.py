@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from codegen.cuda import nvrtc
-from codegen.cuda.device_arrays import type_of
+from codegen.cuda.device_arrays import interface
 from codegen.cuda.module import CUDAFunction, CUDAModule
 from codegen.cuda.plan import Plan
 from codegen.module import Timing, measure
@@ -148,13 +148,8 @@ class Copied:
     def __init__(self, array: np.ndarray, span: Span):
         self.array, self.span = array, span
         self.address = span.address + array.ctypes.data - span.low
-        self.__cuda_array_interface__ = {
-            "shape": array.shape,
-            "typestr": type_of(array.dtype),
-            "strides": array.strides,
-            "data": (self.address, not array.flags.writeable),
-            "version": 3,
-        }
+        read_only = not array.flags.writeable
+        self.__cuda_array_interface__ = interface(array.shape, array.dtype, self.address, array.strides, read_only)
 
     def copy_back(self) -> None:
         array = self.array

@@ -10,7 +10,7 @@ from ..expr import BufferLoad, Expr, cast, const
 from ..function import PrimFunc
 from ..stmt import Allocate, BufferStore, DeclBuffer
 from ..visit import rewrite, walk
-from .layout import as_size, dot, strides_of
+from .layout import as_size, dot, product, strides_of
 from .passes import func_pass
 
 
@@ -135,11 +135,4 @@ def _allocate(item: Allocate, views: Any) -> Allocate | None:
         return None
     if len(groups) == 1 or groups[-1].stop != len(item.extents):
         groups = [range(len(item.extents))]
-    extents = []
-    for group in groups:
-        size: Expr | None = None
-        for axis in group:
-            extent = as_size(item.extents[axis])
-            size = extent if size is None else size * extent
-        extents.append(const(1) if size is None else size)
-    return item.replace(extents=tuple(extents))
+    return item.replace(extents=tuple(product(item.extents[axis] for axis in group) for group in groups))

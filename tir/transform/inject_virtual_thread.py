@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..aliases import shares_memory
@@ -31,7 +30,7 @@ from ..stmt import (
     seq,
 )
 from ..visit import contains, has_load, rewrite, substitute, walk
-from .layout import strides_of
+from .layout import product, strides_of
 from .passes import func_pass
 from .thread_axes import REDUCE_SCOPE, flat
 
@@ -49,13 +48,6 @@ def _pointers(c: Call) -> set[Var]:
     return {n for n in walk(c) if isinstance(n, Var)}.union(
         a.buffer.data for a in addresses if isinstance(a, BufferLoad)
     )
-
-
-def _count(extents: Sequence[Expr]) -> Expr:
-    size: Expr = const(1)
-    for n in extents:
-        size = size * n
-    return size
 
 
 class _Virtual:
@@ -123,7 +115,7 @@ class _Virtual:
         found = self.new.get(b)
         if found is None:
             length = self._length(b)
-            plain = not b.strides and same(_count(b.shape), length)
+            plain = not b.strides and same(product(b.shape), length)
             strides = () if plain else (length, *strides_of(b))
             found = self.new[b] = b.replace(shape=(self.extent, *b.shape), strides=strides)
         return found
@@ -131,7 +123,7 @@ class _Virtual:
     def _length(self, b: Buffer) -> Expr:
         """How many elements of ``b`` the memory of one virtual thread has."""
         memory = self.allocations[b.data]
-        size = _count(memory.extents)
+        size = product(memory.extents)
         ours, theirs = b.dtype.bytes, memory.dtype.bytes
         if theirs % ours == 0:
             return size * (theirs // ours)
@@ -168,7 +160,7 @@ class _Virtual:
                 "pass it by access_ptr, or bind another loop"
             )
         args = list(c.args)
-        args[2] = args[2] + var * _count(self.allocations[c.args[1]].extents)
+        args[2] = args[2] + var * product(self.allocations[c.args[1]].extents)
         return c.replace(args=tuple(args))
 
     def visit(self, s: Any) -> Stmt:

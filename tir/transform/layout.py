@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import mul
 
 from ..arith.linear import is_index
 from ..buffer import Buffer
@@ -78,6 +80,12 @@ def dot(indices: Sequence[Expr], strides: Sequence[Expr], wide: bool = False) ->
         term = times(index, stride)
         total = term if total is None else plus(total, term)
     return const(0) if total is None else total
+
+
+def product(extents: Iterable[Expr]) -> Expr:
+    """The product of ``extents``, in a type in which it does not wrap around; 1 of none."""
+    sizes = [as_size(e) for e in extents]
+    return reduce(mul, sizes) if sizes else const(1)
 
 
 def element_count(shape: Sequence[Expr]) -> int | None:
