@@ -10,25 +10,17 @@ import functools
 
 _TABLE = """
 prange: `for i in T.parallel(n)`
-pndindex: `for i, j in T.grid(n, m)`
-ndindex: `for i, j in T.grid(n, m)`
-ndrange: `for i, j in T.grid(n, m)`
+pndindex, ndindex, ndrange: `for i, j in T.grid(n, m)`
 static_range: `for i in T.unroll(n)`
-enumerate: a loop over indices, `for i in range(n)`
-zip: a loop over indices, `for i in range(n)`
-jit: `@T.prim_func`, and `tir.build(f, target)`
-njit: `@T.prim_func`, and `tir.build(f, target)`
-vectorize: `T.vectorized(n)` for a loop, or sch.vectorize
-guvectorize: `T.vectorized(n)` for a loop, or sch.vectorize
+enumerate, zip: a loop over indices, `for i in range(n)`
+jit, njit, numba: `@T.prim_func`, and `tir.build(f, target)`
+vectorize, guvectorize: `T.vectorized(n)` for a loop, or sch.vectorize
 autotune: `tir.tune(f, target)`
 where: `T.if_then_else(condition, a, b)`, or Python's `a if condition else b`
-maximum: `T.max(a, b)`
-fmax: `T.max(a, b)`
-minimum: `T.min(a, b)`
-fmin: `T.min(a, b)`
-clip: `T.min(T.max(x, low), high)`
-absolute: `T.abs(x)`
-fabs: `T.abs(x)`
+maximum, fmax: `T.max(a, b)`
+minimum, fmin: `T.min(a, b)`
+clip, clamp: `T.min(T.max(x, low), high)`
+absolute, fabs: `T.abs(x)`
 arctan: `T.atan(x)`
 arctan2: `T.atan2(y, x)`
 arcsin: `T.asin(x)`
@@ -39,8 +31,7 @@ arctanh: `T.atanh(x)`
 power: `T.pow(x, y)`
 square: `x * x`
 reciprocal: `1.0 / x`
-mod: `a % b`
-remainder: `a % b`
+mod, remainder: `a % b`
 fmod: `T.fmod(a, b)`
 floor_divide: `a // b`
 cdiv: `T.ceildiv(a, b)`
@@ -56,15 +47,9 @@ matmul: loops with `C[i, j] += A[i, k] * B[k, j]`; on whole tensors `tir.ops.mat
 einsum: loops with `C[i, j] += A[i, k] * B[k, j]`; on whole tensors `tir.ops.einsum`
 reshape: the indices of the other shape, or `T.decl_buffer(shape, dtype, data=A.data)`; on whole tensors `tir.ops.reshape`
 transpose: the indices in another order; on whole tensors `tir.ops.transpose`
-copy: a loop that stores each element
-fill: a loop that stores each element
-zeros: `T.alloc_buffer(shape, dtype)`, and a loop that fills it
-ones: `T.alloc_buffer(shape, dtype)`, and a loop that fills it
-empty: `T.alloc_buffer(shape, dtype)`
-zeros_like: `T.alloc_buffer(shape, dtype)`, and a loop that fills it
-empty_like: `T.alloc_buffer(shape, dtype)`
-full: `T.alloc_buffer(shape, dtype)`, and a loop that fills it
-array: `T.alloc_buffer(shape, dtype)`
+copy, fill: a loop that stores each element
+zeros, ones, zeros_like, full: `T.alloc_buffer(shape, dtype)`, and a loop that fills it
+empty, empty_like, array: `T.alloc_buffer(shape, dtype)`
 arange: a loop, `for i in range(n)`
 append: memory of a fixed size, `T.alloc_buffer(shape, dtype)`
 load: an element of a buffer, `A[i]`
@@ -79,22 +64,16 @@ grid: `T.launch_thread("threadIdx.x", n)`, or a loop that sch.bind gives to it
 threadIdx: `T.launch_thread("threadIdx.x", n)`
 blockIdx: `T.launch_thread("blockIdx.x", n)`
 blockDim: the extent that T.launch_thread is given
-syncthreads: `T.tvm_storage_sync("shared")`; barriers that a schedule needs are placed by tir.build
-__syncthreads: `T.tvm_storage_sync("shared")`; barriers that a schedule needs are placed by tir.build
-debug_barrier: `T.tvm_storage_sync("shared")`; barriers that a schedule needs are placed by tir.build
-device_print: `T.print(x)`
-static_print: `T.print(x)`
-tl: the dialect's own names, `T.…`; docs/from_triton.md has the table
-triton: the dialect's own names, `T.…`; docs/from_triton.md has the table
+syncthreads, __syncthreads, debug_barrier: `T.tvm_storage_sync("shared")`; barriers that a schedule needs are placed by tir.build
+device_print, static_print: `T.print(x)`
+tl, triton: the dialect's own names, `T.…`; docs/from_triton.md has the table
 hl: `tir.te`; docs/from_halide.md has the table
-numba: `@T.prim_func`, and `tir.build(f, target)`
 tvm: `import tir as tvm`; docs/from_tvm.md has the table
 Func: `te.compute(shape, lambda i, j: …)`
 RDom: `te.reduce_axis((0, n))`
 ImageParam: `te.placeholder(shape, dtype)`
 cuda: the dialect's own names, `T.launch_thread("threadIdx.x", n)` …; docs/gpu.md has them
 select: `T.Select(condition, a, b)`, or Python's `a if condition else b`
-clamp: `T.min(T.max(x, low), high)`
 store_at: sch.compute_at; memory is allocated where it is computed
 store_root: sch.compute_root; memory is allocated where it is computed
 gpu_tile: sch.tile, and sch.bind for its loops
@@ -112,15 +91,10 @@ vectorize(): `outer, inner = sch.split(loop, [None, 8])`, then `sch.vectorize(in
 unroll(): `outer, inner = sch.split(loop, [None, 4])`, then `sch.unroll(inner)`
 parallel(): `outer, inner = sch.split(loop, [None, 8])`, then `sch.parallel(outer)`
 tile(): `sch.tile("C", [8, 8])`, with the block and a factor for each of its loops
-tune_tir: `tir.tune(mod, target, …)`
-tune_tasks: `tir.tune(mod, target, …)`
-tune_relax: `tir.tune(mod, target, …)`
-tune_relay: `tir.tune(mod, target, …)`
+tune_tir, tune_tasks, tune_relax, tune_relay: `tir.tune(mod, target, …)`
 compile_tir: `tir.build(sch.mod, target)`
-meta_schedule: `tir.tune`
-auto_scheduler: `tir.tune`
-relax: `tir.graph`, and `tir.importers`
-relay: `tir.graph`, and `tir.importers`
+meta_schedule, auto_scheduler: `tir.tune`
+relax, relay: `tir.graph`, and `tir.importers`
 dlight: `tir.tune.default(mod, target)`
 autodiff: gradients are not built; write the function of the derivative
 lru_cache: a function of Python outside of the program
@@ -131,7 +105,7 @@ LIBRARIES = ("math", "cmath", "numpy", "scipy", "torch", "jax", "numba", "triton
 @functools.cache
 def _advice() -> dict[str, str]:
     rows = (line.partition(": ") for line in _TABLE.splitlines())
-    return {name: here for name, _, here in rows}
+    return {name: here for names, _, here in rows for name in names.split(", ")}
 
 
 def written_here(name: str) -> str | None:
