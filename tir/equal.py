@@ -13,6 +13,7 @@ import struct
 from typing import Any
 
 from .buffer import Buffer, IterVar, MatchBufferRegion
+from .display import Shown
 from .expr import CommReducer, Expr, IntImm, Let, Reduce, Var
 from .function import PrimFunc
 from .node import Node
@@ -125,7 +126,7 @@ class _Comparison:
             self.place = place
             if isinstance(x, (Expr, Node)):
                 if type(x) is not type(y):
-                    return self.differ(path, x, y)
+                    return _Difference(path, x, y)
                 if isinstance(x, (Var, Buffer)):
                     problem = self.name(x, y, path, binds, stack)
                     if problem is not None:
@@ -138,20 +139,20 @@ class _Comparison:
                 self.push_fields(x, y, path, binds, stack)
             elif isinstance(x, (tuple, list)):
                 if not isinstance(y, (tuple, list)):
-                    return self.differ(path, x, y)
+                    return _Difference(path, x, y)
                 if len(x) != len(y):
-                    return self.differ(path, len(x), len(y), "number of items")
+                    return _Difference(path, len(x), len(y), "number of items")
                 for i in range(len(x) - 1, -1, -1):
                     stack.append((x[i], y[i], _Path(path, f"[{i}]"), binds, place))
             elif isinstance(x, dict):
                 if not isinstance(y, dict):
-                    return self.differ(path, x, y)
+                    return _Difference(path, x, y)
                 if x.keys() != y.keys():
-                    return self.differ(path, tuple(x), tuple(y), "different keys")
+                    return _Difference(path, tuple(x), tuple(y), "different keys")
                 for key in reversed(list(x)):
                     stack.append((x[key], y[key], _Path(path, f"[{key!r}]"), binds, place))
             elif not same_value(x, y):
-                return self.differ(path, x, y)
+                return _Difference(path, x, y)
         return None
 
     def push_fields(self, x: Any, y: Any, path: _Path, binds: bool, stack: list[Any]) -> None:
@@ -177,22 +178,22 @@ class _Comparison:
             if self.forward.get(x) is y and self.backward.get(y) is x:
                 return None
             if not binds or self.is_size(x, path):
-                return self.differ(path, x, y, "used as different things")
+                return _Difference(path, x, y, "used as different things")
             self.done.clear()  # a reused variable means something else from here on
             if is_buffer and path.parent is not None and path.parent.step == ".alloc_buffers":
                 self.forward.pop(x.data, None)
                 self.backward.pop(y.data, None)
         elif not is_buffer and not binds and not self.map_free_vars:
-            return None if x is y else self.differ(path, x, y, "different free variables")
+            return None if x is y else _Difference(path, x, y, "different free variables")
         if is_buffer:
             for field in ("buffer_type", "axis_separators", "offset_factor", "data_alignment", "scope", "dtype"):
                 if getattr(x, field) != getattr(y, field):
                     self.place = (x, y)
-                    return self.differ(_Path(path, "." + field), getattr(x, field), getattr(y, field))
+                    return _Difference(_Path(path, "." + field), getattr(x, field), getattr(y, field))
             for field in ("elem_offset", "strides", "shape", "data"):
                 stack.append((getattr(x, field), getattr(y, field), _Path(path, "." + field), binds, self.place))
         elif (x.dtype, x.pointer_dtype, x.scope) != (y.dtype, y.pointer_dtype, y.scope):
-            return self.differ(path, _Text(x), _Text(y))
+            return _Difference(path, _with_type(x), _with_type(y))
         self.forward[x] = y
         self.backward[y] = x
         return None
@@ -204,14 +205,11 @@ class _Comparison:
             step = step.parent
         return not isinstance(x, Buffer) and step.step in (".shape", ".strides", ".elem_offset", ".data", ".a", ".b")
 
-    def differ(self, path: _Path, x: Any, y: Any, why: str = "") -> _Difference:
-        return _Difference(path, x, y, why)
-
 
 class _Difference:
     """Where and what; spelled out only when somebody reads it."""
 
-    def __init__(self, path: _Path, x: Any, y: Any, why: str):
+    def __init__(self, path: _Path, x: Any, y: Any, why: str = ""):
         self.parts = path, x, y, why
 
     def __str__(self) -> str:
@@ -219,15 +217,9 @@ class _Difference:
         return f"{str(path) or 'value'}: {_show(x)} != {_show(y)}" + (f" ({why})" if why else "")
 
 
-class _Text:
-    """A variable with its type."""
-
-    def __init__(self, v: Var):
-        pointer = f" to {v.pointer_dtype} in {v.scope or 'any scope'}" if v.pointer_dtype else ""
-        self.text = f"{v.name}: {v.dtype}{pointer}"
-
-    def __repr__(self) -> str:
-        return self.text
+def _with_type(v: Var) -> Shown:
+    pointer = f" to {v.pointer_dtype} in {v.scope or 'any scope'}" if v.pointer_dtype else ""
+    return Shown(f"{v.name}: {v.dtype}{pointer}")
 
 
 def _show(value: Any) -> str:
