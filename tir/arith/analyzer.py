@@ -33,12 +33,11 @@ from ..expr import (
 )
 from ..visit import free_vars, is_pure
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, value_form, within_type
+from .comparisons import OPPOSITE
 from .linear import Linear, is_data, is_index, key, linear
 from .modular import NOTHING, Fact, both, modular_of
 from .prove import Prover
 from .simplifier import Simplifier
-
-NEGATED: dict[type, type] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
 
 
 class Analyzer:
@@ -207,9 +206,9 @@ class Analyzer:
 
     def _assume_atom(self, e: Expr, truth: bool) -> None:
         self.truths[key(e)] = truth
-        if isinstance(e, Comparison) and type(e) in NEGATED and is_index(e.a.dtype):
-            kind: Any = type(e) if truth else NEGATED[type(e)]
-            self.truths[key(NEGATED[type(e)](e.a, e.b))] = not truth
+        if isinstance(e, Comparison) and type(e) in OPPOSITE and is_index(e.a.dtype):
+            kind: Any = type(e) if truth else OPPOSITE[type(e)]
+            self.truths[key(OPPOSITE[type(e)](e.a, e.b))] = not truth
             self._assume_comparison(kind, e.a, e.b)
 
     def _assume_comparison(self, kind: type, a: Expr, b: Expr) -> None:

@@ -25,6 +25,7 @@ from ..expr import (
     Var,
 )
 from .bounds import bound_of, bound_of_linear, is_exact, value_form
+from .comparisons import OPPOSITE
 from .linear import Linear, is_index, key, linear
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Prover:
             return self.holds(e.args[0])
         if isinstance(e, Not):
             inner = e.a
-            negated = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}.get(type(inner))
+            negated = OPPOSITE.get(type(inner))
             if negated is not None and is_index(inner.a.dtype):  # type: ignore[attr-defined]
                 return self.holds(negated(inner.a, inner.b))  # type: ignore[attr-defined]
             return self._simplified(e)

@@ -43,6 +43,7 @@ from ..lazy_dataclass import dataclass, replace
 from ..render import short_text
 from ..visit import nodes_of, rewrite, walk
 from .analyzer import Analyzer
+from .comparisons import MIRRORED
 from .linear import key
 
 _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
@@ -175,7 +176,6 @@ def is_independent_of_order(comm: CommReducer) -> bool:
 
 
 _OF_A_LARGER: dict[Any, Expr] = {LT: TRUE, LE: TRUE, NE: TRUE, GT: FALSE, GE: FALSE, EQ: FALSE}  # x op y, where x < y
-_MIRRORED: dict[Any, Any] = {LT: GT, LE: GE, NE: NE, GT: LT, GE: LE, EQ: EQ}
 
 
 def knowing_less(e: Expr, x: Expr, y: Expr) -> Expr:
@@ -189,7 +189,7 @@ def knowing_less(e: Expr, x: Expr, y: Expr) -> Expr:
         sides = key(item.a), key(item.b)
         if sides == (small, large):
             return _OF_A_LARGER[kind]
-        return _OF_A_LARGER[_MIRRORED[kind]] if sides == (large, small) else None
+        return _OF_A_LARGER[MIRRORED[kind]] if sides == (large, small) else None
 
     return rewrite(e, visit)
 
