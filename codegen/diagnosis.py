@@ -9,6 +9,7 @@ from pathlib import Path
 from tir.display import html_table, text_table
 from tir.errors import TirError
 from tir.lazy_dataclass import dataclass
+from tir.target import threads
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,11 @@ def _llvm() -> str:
 
 
 def _openmp() -> str:
-    from .runtime.openmp import openmp, team_size
+    from .runtime.openmp import openmp
 
     if openmp() is None:
         raise ImportError("no OpenMP library found: parallel loops run on one thread; install libgomp")
-    size = team_size(None)
+    size = threads()
     return f"parallel loops run on {size} thread{'s' * (size != 1)} (OMP_NUM_THREADS changes it)"
 
 

@@ -447,8 +447,8 @@ def cache_bytes(level: int = 2) -> int:
     return {1: 32 << 10, 2: 1 << 20}.get(level, 16 << 20)
 
 
-def threads() -> int:
-    """The number of threads of parallel loops: ``OMP_NUM_THREADS``, else the cores this process may use.
+def threads(cores: int | None = None) -> int:
+    """The number of threads of parallel loops: ``OMP_NUM_THREADS``, else ``cores``, else the cores this process may use.
 
     >>> threads() >= 1
     True
@@ -456,6 +456,8 @@ def threads() -> int:
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdigit() and int(wanted) > 0:
         return int(wanted)
+    if cores:
+        return cores
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tir.lazy_dataclass import dataclass
+from tir.target import threads
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,6 @@ def openmp() -> OpenMP | None:
     return None
 
 
-def team_size(cores: int | None = None) -> int:
-    """Threads that run a parallel loop: ``OMP_NUM_THREADS``, else ``cores``, else the cores this process may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    if cores:
-        return cores
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 VARIABLES = ("team", "parallel", "thread", "threads")  # of a module with parallel loops, after __tir_
 
 
@@ -85,7 +76,7 @@ class Team:
 
     def before_call(self) -> None:
         """Set the size of the team: the environment may have changed since the last call."""
-        self._size.value = team_size(self._cores)
+        self._size.value = threads(self._cores)
         if self._size.value > 1:
             _process.ran = True
         if _process.lost and not _process.warned:

@@ -13,7 +13,7 @@ import pytest
 import tir
 from codegen.llvm import cpu_features
 from codegen.llvm.compile import Machine
-from codegen.runtime.openmp import openmp, team_size
+from codegen.runtime.openmp import openmp
 from tir.errors import RunError
 from tir.script import parse
 
@@ -24,7 +24,7 @@ from tir.script import parse
 )
 def test_how_many_threads_run_a_parallel_loop(variable, cores, threads, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", variable)
-    assert team_size(cores) == threads
+    assert tir.target.threads(cores) == threads
 
 
 PARALLEL = """
