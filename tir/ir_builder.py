@@ -12,7 +12,6 @@ from typing import Any
 from .buffer import Buffer, IterVar, decl_buffer, index_expr
 from .dtype import HANDLE, VOID, DType
 from .expr import (
-    TRUE,
     BufferLoad,
     Call,
     Expr,
@@ -31,17 +30,16 @@ from .stmt import (
     SERIAL,
     UNROLLED,
     VECTORIZED,
-    Allocate,
     AssertStmt,
     AttrStmt,
     BufferStore,
-    DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
     LetStmt,
     Stmt,
     While,
+    allocated,
     seq,
 )
 
@@ -208,7 +206,7 @@ class IRBuilder:
     def allocate(self, dtype: str, shape: Any, name: str = "buf", scope: str = "global") -> BufferVar:
         """Memory over what follows."""
         made = decl_buffer(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype, name, scope=scope)
-        self.emit(lambda body: Allocate(made.data, made.dtype, made.shape, TRUE, DeclBuffer(made, body)))
+        self.emit(lambda body: allocated(made, body))
         return BufferVar(self, made)
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:

@@ -396,6 +396,34 @@ def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
     return body
 
 
+def in_loops(loops: Iterable[Any], body: Stmt) -> Stmt:
+    """``body`` in copies of ``loops``, outermost first."""
+    for loop in reversed(list(loops)):
+        body = loop.replace(body=body)
+    return body
+
+
+def in_lets(named: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    """``body`` where each variable has its value, the first outermost."""
+    for var, value in reversed(named):
+        body = LetStmt(var, value, body)
+    return body
+
+
+def at_once(stores: Sequence[BufferStore], names: Sequence[str]) -> Stmt:
+    """Stores whose values are all computed before the first of them, under these names."""
+    if len(stores) == 1:
+        return stores[0]
+    lets = [(Var(name, s.value.dtype), s.value) for name, s in zip(names, stores)]
+    return in_lets(lets, seq(s.replace(value=var) for s, (var, _) in zip(stores, lets)))
+
+
+def allocated(buffer: Buffer, body: Stmt, extents: Sequence[Expr] | None = None) -> Stmt:
+    """``body`` with memory for ``buffer``: of its shape, if no ``extents`` are given."""
+    held = buffer.shape if extents is None else tuple(extents)
+    return Allocate(buffer.data, buffer.dtype, held, TRUE, DeclBuffer(buffer, body))
+
+
 def is_long(stmts: Sequence[Any]) -> bool:
     """Whether finding what changed among statements is faster than finding everything."""
     return len(stmts) > FEW

@@ -15,7 +15,7 @@ from tir.aliases import may_alias, shares_memory, sharing
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
-from tir.expr import TRUE, BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
 from tir.stmt import (
@@ -24,12 +24,12 @@ from tir.stmt import (
     AssertStmt,
     AttrStmt,
     BufferStore,
-    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
     Stmt,
     While,
+    allocated,
     seq,
 )
 from tir.transform.layout import element_count
@@ -260,5 +260,5 @@ def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
     elif loop.extent.value <= 0:
         return loop
     for buffer in buffers:
-        body = Allocate(buffer.data, buffer.dtype, buffer.shape, TRUE, DeclBuffer(buffer, body))
+        body = allocated(buffer, body)
     return body

@@ -196,7 +196,7 @@ TensorIntrin.register_lazy(INTERLEAVE_INT16, lambda: _interleave(16, 2, "int16")
 def _transpose(lanes: int, dtype: str):
     """Transpose a square tile in registers: in round d rows i and i + d swap the off-diagonal blocks of d lanes."""
     from ..expr import BufferLoad, Ramp, Shuffle, Var, const
-    from ..stmt import BufferStore, Evaluate, LetStmt, seq
+    from ..stmt import BufferStore, Evaluate, in_lets, seq
     from ..visit import rewrite
 
     @T.prim_func
@@ -239,8 +239,7 @@ def _transpose(lanes: int, dtype: str):
                 rows[place] = var
         step //= 2
     body = seq([BufferStore(target, rows[i], (const(i), across)) for i in range(lanes)])
-    for var, value in reversed(lets):
-        body = LetStmt(var, value, body)
+    body = in_lets(lets, body)
     return desc, impl.with_body(rewrite(impl.body, lambda item: body if isinstance(item, Evaluate) else None))
 
 

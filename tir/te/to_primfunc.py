@@ -16,7 +16,7 @@ from ..function import PrimFunc
 from ..lazy_dataclass import dataclass
 from ..names import claimed, identifier, unique_name
 from ..node import frozendict
-from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, root_block, seq
+from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Stmt, in_lets, root_block, seq
 from ..visit import rewrite, substitute, walk, with_recursion_limit
 from .computation import ComputeOp, axes_of, free_variables
 from .extern import ExternOp, own_variables
@@ -429,9 +429,7 @@ class _Reduction:
             return self.nest.store(first, results[0])
         names = [Var(f"v_{identifier(t.name)}", t.dtype) for t in outputs]
         body = seq(self.nest.store(first + n, v) for n, v in enumerate(names))
-        for name, value in reversed(list(zip(names, results))):
-            body = LetStmt(name, value, body)
-        return body
+        return in_lets(list(zip(names, results)), body)
 
 
 def reset_and_update(op: ComputeOp, lowering: Lowering) -> tuple[Stmt, Stmt]:

@@ -46,7 +46,7 @@ from ..interp import numbers
 from ..lazy_dataclass import dataclass
 from ..node import Node, frozendict
 from ..op import call
-from ..stmt import Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt
+from ..stmt import Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, in_lets
 from ..visit import walk
 
 # how many units a library's function is off by
@@ -211,7 +211,7 @@ class _Model:
         if isinstance(s, LetStmt) and s.var.dtype.is_float:
             terms, lets = self._bound(s.value)
             self.terms[s.var] = terms
-            return _wrapped(lets, self._statement(s.body))
+            return in_lets(lets, self._statement(s.body))
         if isinstance(s, Block):
             return self._block(s)
         if isinstance(s, (SeqStmt, BlockRealize)):
@@ -259,7 +259,7 @@ class _Model:
             return s
         terms, lets = self._bound(s.value)
         stores = [BufferStore(b, part, s.indices) for b, part in zip(self._of(s.buffer), terms.parts())]
-        return _wrapped(lets, SeqStmt(tuple(stores)))
+        return in_lets(lets, SeqStmt(tuple(stores)))
 
     # ------------------------------------------------------------ expressions
 
@@ -401,12 +401,6 @@ def _quotient(a: _Terms, b: _Terms, dtype: DType) -> _Terms:
     least = _abs(b.value) - b.error
     far = _either(least > _ZERO, (a.error + _abs(value) * b.error) / least + _tiny(dtype), _number(float("inf")))
     return _Terms(value, far, _abs(value), _unit(dtype))
-
-
-def _wrapped(lets: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
-    for var, value in reversed(lets):
-        body = LetStmt(var, value, body)
-    return body
 
 
 def _unknown(what: str, item: Any) -> RunError:

@@ -27,6 +27,7 @@ from ..stmt import (
     SeqStmt,
     Stmt,
     While,
+    in_lets,
 )
 from ..visit import kinds, nodes_of, substitute, uses_var, walk
 from .passes import func_pass
@@ -194,10 +195,7 @@ class _Namer:
     def visit(self, s: Stmt) -> Stmt:
         summary = self.summaries.of(s)
         lets, made = self._named(s, [summary.found[k].expr for k in summary.repeated()])
-        made = made.map_statements(self.visit)
-        for var, value in reversed(lets):
-            made = LetStmt(var, value, made)
-        return made
+        return in_lets(lets, made.map_statements(self.visit))
 
     def _named(self, s: Stmt, exprs: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], Stmt]:
         """Names for ``exprs`` with their values, the smaller first since larger ones use them, and ``s`` with the names."""

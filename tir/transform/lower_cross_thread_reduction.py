@@ -28,6 +28,7 @@ from ..stmt import (
     IfThenElse,
     SeqStmt,
     Stmt,
+    in_loops,
     seq,
 )
 from ..visit import in_copies_of, rewrite, substitute, uses_var, walk
@@ -84,13 +85,8 @@ class _Reduction:
 
     def lowered(self) -> Stmt:
         """The lowering of a reduction that is alone in its loops."""
-        update = self.update()
-        for f in reversed(self.serial):
-            update = f.replace(body=update)
-        made = _scope([self], seq([self.start(), update, self.finish()]))
-        for f in reversed(self.bound):
-            made = f.replace(body=made)
-        return made
+        update = in_loops(self.serial, self.update())
+        return in_loops(self.bound, _scope([self], seq([self.start(), update, self.finish()])))
 
     def start(self, loops: Sequence[For] = ()) -> Stmt:
         """The initialisation of each thread's partial result, in the threads of ``loops``."""

@@ -7,20 +7,19 @@ from typing import Any
 from ..annotations import PARTITION_HINT
 from ..buffer import Buffer, IterVar
 from ..errors import BuildError
-from ..expr import TRUE, Expr, StringImm, Var, as_expr, const, is_const
+from ..expr import Expr, StringImm, Var, as_expr, const, is_const
 from ..function import PrimFunc
 from ..node import EMPTY
 from ..stmt import (
-    Allocate,
     AttrStmt,
     Block,
     BlockRealize,
     BufferRealize,
-    DeclBuffer,
     For,
     IfThenElse,
     SeqStmt,
     Stmt,
+    allocated,
     seq,
 )
 from ..visit import substitute
@@ -29,10 +28,8 @@ from .passes import func_pass
 
 
 def _allocated(buffer: Buffer, body: Stmt) -> Stmt:
-    extents = buffer.shape
-    if buffer.strides and extents:
-        extents = (buffer.strides[0] * buffer.shape[0],)
-    return Allocate(buffer.data, buffer.dtype, extents, TRUE, DeclBuffer(buffer, body))
+    strided = buffer.strides and buffer.shape
+    return allocated(buffer, body, (buffer.strides[0] * buffer.shape[0],) if strided else None)
 
 
 def _pragmas(annotations: Any, body: Stmt) -> Stmt:

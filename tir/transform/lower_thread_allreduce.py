@@ -9,13 +9,13 @@ from ..analysis.reduction_forms import combine
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import EQ, LT, TRUE, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, constant, is_const, min_
+from ..expr import EQ, LT, BufferLoad, CommReducer, Expr, Select, Var, all_of, const, constant, is_const, min_
 from ..function import PrimFunc
 from ..launches import is_launch
 from ..levels import is_thread_axis
 from ..op import call
 from ..script.printer import short_text
-from ..stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, Stmt, seq
+from ..stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, LetStmt, Stmt, allocated, at_once, in_lets, seq
 from ..visit import walk
 from .passes import func_pass
 from .thread_axes import REDUCE_SCOPE, WARP, Deciders, flat, warp_mask
@@ -80,6 +80,7 @@ class _AllReduce:
         self.group, self.comm = group, comm
         self.sources: list[Expr] = list(sources)
         self.results: list[BufferLoad] = list(results)
+        self.names = [f"v_{k}" for k in range(len(self.results))]
         self.staging: list[Buffer] = []
 
     def lowered(self) -> Stmt:
@@ -102,8 +103,7 @@ class _AllReduce:
 
     def update(self, values: Sequence[Expr]) -> Stmt:
         """Assign ``values`` to the results, after evaluating all of them."""
-        stores = [BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)]
-        return stores[0] if len(stores) == 1 else _at_once(stores)
+        return at_once([BufferStore(r.buffer, v, r.indices) for r, v in zip(self.results, values)], self.names)
 
     def masked(self, body: Any) -> Stmt:
         """``body(mask)`` for the participating lanes."""
@@ -139,9 +139,7 @@ class _AllReduce:
         body = self.update(combine(self.comm, self.results, names))
         if condition is not None:
             body = IfThenElse(condition, body)
-        for v, o in zip(reversed(names), reversed(others)):
-            body = LetStmt(v, o, body)
-        return body
+        return in_lets(list(zip(names, others)), body)
 
     def warps(self, mask: Expr) -> list[Stmt]:
         """Each warp reduces by shuffles; then every warp reduces the warps' results."""
@@ -186,8 +184,7 @@ class _AllReduce:
             mine = [BufferLoad(b, at(g.rank)) for b in self.staging]
             theirs = [BufferLoad(b, at(g.rank + offset)) for b in self.staging]
             values = combine(self.comm, mine, theirs)
-            stores = [BufferStore(b, v, at(g.rank)) for b, v in zip(self.staging, values)]
-            body = stores[0] if len(stores) == 1 else _at_once(stores)
+            body = at_once([BufferStore(b, v, at(g.rank)) for b, v in zip(self.staging, values)], self.names)
             if ordered:  # what is chosen among equals depends on the order: neighbours first
                 guard = [EQ(g.rank % (2 * offset), const(0)), LT(g.rank + offset, const(g.size))]
             else:
@@ -201,17 +198,8 @@ class _AllReduce:
 
     def staged(self, body: Stmt) -> Stmt:
         for b in reversed(self.staging):
-            body = Allocate(b.data, b.dtype, b.shape, TRUE, DeclBuffer(b, body))
+            body = allocated(b, body)
         return body
-
-
-def _at_once(stores: list[BufferStore]) -> Stmt:
-    """Stores whose values are all computed before the first of them."""
-    names = [Var(f"v_{k}", s.value.dtype) for k, s in enumerate(stores)]
-    body = seq([s.replace(value=v) for s, v in zip(stores, names)])
-    for v, s in zip(reversed(names), reversed(stores)):
-        body = LetStmt(v, s.value, body)
-    return body
 
 
 class _Lowering:

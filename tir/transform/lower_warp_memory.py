@@ -15,7 +15,7 @@ from ..launches import is_launch, with_kernels
 from ..levels import LANES, is_thread_axis
 from ..op import call, offsets_of
 from ..script.printer import short_text
-from ..stmt import Allocate, BufferStore, DeclBuffer, LetStmt, Stmt, While
+from ..stmt import Allocate, BufferStore, DeclBuffer, Stmt, While, in_lets
 from ..visit import rewrite, substitute, uses_var, walk
 from .passes import func_pass
 from .thread_axes import WARP, Deciders, warp_mask
@@ -178,9 +178,7 @@ class _Lowering:
         made = self.change(s.map_children(part))
         if fetched and isinstance(s, While):
             raise BuildError(f"{self.name}: `{short_text(s)}`: the condition of a loop loads what other lanes hold")
-        for v, value in reversed(fetched):
-            made = LetStmt(v, value, made)
-        return made
+        return in_lets(fetched, made)
 
     def expression(self, item: Any, fetched: list[tuple[Var, Expr]]) -> Any:
         if isinstance(item, BufferLoad) and shares_memory(item, self.new):

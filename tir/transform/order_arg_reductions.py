@@ -16,7 +16,7 @@ from ..expr import Expr, FloatImm, IntImm, Select, Var
 from ..function import PrimFunc
 from ..lazy_dataclass import dataclass
 from ..poly import Formula, IntegerSet, Names, Relation, decide
-from ..stmt import SERIAL, UNROLLED, Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, seq
+from ..stmt import SERIAL, UNROLLED, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, at_once, in_loops, seq
 from ..visit import contains, rewrite, substitute, uses_var, walk
 from .passes import func_pass
 
@@ -40,10 +40,7 @@ class _Nest:
         return _Nest(around, tuple(loops), stmt) if isinstance(stmt, BlockRealize) else None
 
     def with_body(self, block: Block) -> Stmt:
-        made: Stmt = self.realize.replace(block=block)
-        for f in reversed(self.loops):
-            made = f.replace(body=made)
-        return made
+        return in_loops(self.loops, self.realize.replace(block=block))
 
     @property
     def block(self) -> Block:
@@ -94,14 +91,8 @@ class _Ordered:
         """The updates, without comparisons of positions."""
         old, new = self.position.target, self.position.candidate
         assert new is not None
-        values = [knowing_less(u.store.value, old, new) for u in self.reduction.updates]
-        if len(values) == 1:
-            return self.reduction.stores[0].replace(value=values[0])
-        names = [Var(f"v_{b.name}", b.dtype) for b in self.reduction.targets]
-        made = seq([s.replace(value=v) for s, v in zip(self.reduction.stores, names)])
-        for var, value in reversed(list(zip(names, values))):
-            made = LetStmt(var, value, made)
-        return made
+        stores = [u.store.replace(value=knowing_less(u.store.value, old, new)) for u in self.reduction.updates]
+        return at_once(stores, [f"v_{b.name}" for b in self.reduction.targets])
 
 
 def _ordered(nest: _Nest, block: Block) -> _Ordered | None:

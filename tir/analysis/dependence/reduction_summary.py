@@ -10,7 +10,7 @@ from ...arith import Analyzer
 from ...arith.itermap import IterMap, detect_iter_map
 from ...expr import BufferLoad, const, is_const
 from ...function import PrimFunc
-from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, seq
+from ...stmt import Block, BlockRealize, BufferStore, For, Stmt, in_loops, seq
 from ...visit import refresh, rewrite, substitute, uses_var
 from ..effects import effects
 from ..index import BlockRef, index_of
@@ -61,9 +61,7 @@ def _whole(ref: BlockRef) -> tuple[Stmt, Stmt] | None:
     for loop in reversed(chain):
         body = For(loop.loop_var, loop.min, loop.extent, "serial", body)
     whole = whole.replace(block=whole.block.replace(body=refresh(seq([block.init, body])), init=None))
-    for loop in reversed(spatial):
-        whole = loop.replace(body=whole)
-    return (loops[0] if loops else ref.node), whole
+    return (loops[0] if loops else ref.node), in_loops(spatial, whole)
 
 
 def _outside(realize: BlockRealize, chain: Sequence[For]) -> BlockRealize | None:

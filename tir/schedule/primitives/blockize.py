@@ -18,7 +18,7 @@ from ...expr import Expr, Var, all_of, conjuncts, const, is_const
 from ...lazy_dataclass import dataclass
 from ...node import frozendict
 from ...script.printer import short_text
-from ...stmt import Block, BlockRealize, For, Stmt
+from ...stmt import Block, BlockRealize, For, Stmt, in_loops
 from ...visit import refresh, substitute, uses_var, vars_in
 from ..handles import BlockRV
 from ..nests import with_regions, without_unused
@@ -160,14 +160,14 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
     init = opened.init
     inner_block = with_regions(opened.replace(iter_vars=tuple(inner_iters), init=None))
     inner_realize = BlockRealize(tuple(inner_values), division.inner_predicate, inner_block)
-    inner_nest = _rebuild_loops(inner, inner_realize)
+    inner_nest = in_loops((r.node for r in inner), inner_realize)
     outer_init = None
     if init is not None:
         outer_init = _outer_init(block, inner, inner_realize, init)
         if not any(i.iter_type == "reduce" for i in outer_iters):
             # Every outer instance has its own reduction: the init stays inside.
             inner_block = with_regions(inner_block.replace(init=init))
-            inner_nest = _rebuild_loops(inner, inner_realize.replace(block=inner_block))
+            inner_nest = in_loops((r.node for r in inner), inner_realize.replace(block=inner_block))
             outer_init = None
     if outer_init is not None:
         if uses_var(outer_init, iterators(inner_block, "reduce")):
@@ -253,16 +253,7 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     condition = Analyzer().simplify(substitute(predicate, removed))
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node if r.node.thread else r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
-    made_nest: Stmt = realize
-    for loop in reversed(plain):
-        made_nest = loop.replace(body=made_nest)
-    return refresh(made_nest)
-
-
-def _rebuild_loops(inner: list[LoopRef], body: Stmt) -> Stmt:
-    for ref in reversed(inner):
-        body = ref.node.replace(body=body)
-    return body
+    return refresh(in_loops(plain, realize))
 
 
 @primitive(check=check_blockize, group="tensor units")

@@ -16,7 +16,7 @@ from ...errors import require, require_none
 from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, Select, Var, all_of, conjuncts, const, constant
 from ...lazy_dataclass import dataclass
 from ...script.printer import short_text
-from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt
+from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt, in_loops
 from ...visit import accesses, free_vars, has_load, refresh, rewrite, substitute, uses_var
 from ..handles import BlockRV
 from ..nests import insert_before, with_regions
@@ -132,11 +132,8 @@ def _inner_loops(block: BlockRef, users: list[BlockRef]) -> list[str]:
 
 def _fill(block: BlockRef, loop: LoopRef, store: BufferStore, name: str) -> Stmt:
     body = with_regions(block.block.replace(name=name, body=store))
-    stmt: Stmt = block.node.replace(block=body)
     loops = block.loops()
-    for ref in reversed(loops[loops.index(loop) :]):
-        stmt = ref.node.replace(body=stmt)
-    return refresh(stmt)
+    return refresh(in_loops((ref.node for ref in loops[loops.index(loop) :]), block.node.replace(block=body)))
 
 
 def _shrunk(block: BlockRef, loop: LoopRef, store: BufferStore, condition: Expr) -> tuple[Any, Stmt]:

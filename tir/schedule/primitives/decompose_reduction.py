@@ -18,7 +18,7 @@ from ...expr import Expr, Var, all_of, const, is_const
 from ...lazy_dataclass import dataclass
 from ...levels import is_thread_axis
 from ...node import frozendict
-from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line, seq
+from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line, in_loops, seq
 from ...visit import accesses, refresh, uses_var, vars_in
 from ..handles import BlockRV
 from ..invariants import Keeps, Kept
@@ -202,11 +202,8 @@ def _init_nest(runs: InitRuns, name: str, unsafe: bool) -> Stmt:
     # as declared, but for what the updates alone write, and for regions that an update has for each of its terms
     declared = [own[w.buffer] if uses_var(w, gone) else w for w in start.writes if w.buffer in own]
     start = start.replace(reads=reads, writes=tuple(declared))
-    stmt: Stmt = BlockRealize(
-        values, all_of(runs.unproved_guards() if unsafe else runs.guards()), without_unused(start)
-    )
-    for loop in reversed(runs.kept):
-        stmt = loop.replace(body=stmt)
+    guard = all_of(runs.unproved_guards() if unsafe else runs.guards())
+    stmt = in_loops(runs.kept, BlockRealize(values, guard, without_unused(start)))
     names = {f.loop_var: f.loop_var.replace(name=f"{f.loop_var.name}_init") for f in runs.kept}
     return refresh(stmt, names)
 

@@ -20,7 +20,7 @@ from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...lazy_dataclass import dataclass
 from ...script.printer import short_text
-from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt, first_line, seq
+from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Stmt, first_line, in_lets, seq
 from ...visit import accesses, nodes_of, refresh, substitute, uses_var, vars_in, walk
 from ..handles import BlockRV
 from ..nests import add_alloc, in_loops_of
@@ -324,10 +324,7 @@ def _update(targets: list[BufferLoad], values: list[Expr], guards: Sequence[Sequ
             value = lets[-1][0]
         store = BufferStore(target.buffer, value, target.indices)
         stores.append(IfThenElse(all_of(conditions), store) if conditions else store)
-    body = seq(stores)
-    for let, value in reversed(lets):
-        body = LetStmt(let, value, body)
-    return body
+    return in_lets(lets, seq(stores))
 
 
 def _starts(reduction: Reduction) -> Sequence[Expr]:
