@@ -26,6 +26,10 @@ def constant(b: Builder, *shape: int):
     return b.constant(np.random.default_rng(len(shape)).uniform(0.5, 1, shape).astype("float32"), "c")
 
 
+def pixels(y) -> tuple[int, ...]:
+    return tuple(range(2 - len(y.shape), 0))
+
+
 def normalized(b: Builder, y):
     return b.call("nn.batch_norm", b.call("nn.relu", y), *(constant(b, 4) for _ in range(4)))[0]
 
@@ -40,6 +44,9 @@ FOLLOWING = {
     "scale of channels": lambda b, y: b.call("multiply", y, b.call("mean", y, (2, 3), True)),
     "mean of channels": lambda b, y: b.call("multiply", y, b.call("mean", y, 1, True)),
     "batch norm": normalized,
+    "norm of groups": lambda b, y: b.call("nn.group_norm", y, constant(b, 4), constant(b, 4), 2, 1, pixels(y)),
+    "norm of instances": lambda b, y: b.call("nn.instance_norm", y, constant(b, 4), constant(b, 4), 1, pixels(y)),
+    "slopes of channels": lambda b, y: b.call("nn.prelu", y, constant(b, 4), 1),
     "largest in windows": lambda b, y: b.call("nn.pool2d", y, 3, 1, 1, 1, "max"),
     "resized": lambda b, y: b.call("image.resize2d", y, None, (8, 8)),
     "concatenated channels": lambda b, y: b.call("strided_slice", b.call("concatenate", (y, y), 1), (2,), (6,), (1,), (1,)),
@@ -54,7 +61,6 @@ STAYING = {
     "transposition": lambda b, y: b.call("transpose", y, (0, 1, 3, 2)),
     "reshape": lambda b, y: b.call("reshape", y, (1, 64)),
     "running sum": lambda b, y: b.call("cumsum", y, 1),
-    "channels of a parameter": lambda b, y: b.call("nn.prelu", y, constant(b, 4), 1),
     "triangle of pixels": lambda b, y: b.call("trilu", y, 0, True),
     "another image": lambda b, y: b.call("add", y, b.call("cumsum", b.call("nn.relu", y), 1)),
 }

@@ -16,10 +16,13 @@ from .sizes import Extent, usual
 
 CONVOLUTIONS = {"nn.conv1d": "NWC", "nn.conv2d": "NHWC", "nn.conv3d": "NDHWC"}
 AXES = {
-    "concatenate": "axis",
-    "nn.batch_norm": "axis",
-    "strided_slice": "axes",
-}  # the parameter that has axes of the data
+    "concatenate": ("axis",),
+    "nn.batch_norm": ("axis",),
+    "nn.group_norm": ("channel_axis", "axes"),
+    "nn.instance_norm": ("channel_axis", "axis"),
+    "nn.prelu": ("axis",),
+    "strided_slice": ("axes",),
+}  # the parameters that have axes of the data
 MOVED = 0.25  # of the elements of convolutions that may be transposed, for a gain
 
 
@@ -92,9 +95,9 @@ class _Images:
         rank = len(images[0].shape)
         if "layout" in registry.find(node.operator).signature.parameters:
             return self._in_layout(arguments, rank)
-        if (name := _axes(node, arguments)) is not None:
-            default = registry.find(node.operator).signature.parameters[name].default
-            return self._along_axes({name: default, **arguments}, name, rank)
+        if names := _axes(node, arguments):
+            defaults = {n: registry.find(node.operator).signature.parameters[n].default for n in names}
+            return self._along_axes({**defaults, **arguments}, names, rank)
         return self._elementwise(made, node, arguments, rank) if is_pointwise(node) else None
 
     def _convolution(self, made: Builder, node: Node, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -116,17 +119,14 @@ class _Images:
             return None
         return {**{k: mapped(a, self._last.__getitem__) for k, a in arguments.items()}, "layout": f"N{usual[2:]}C"}
 
-    def _along_axes(self, arguments: Mapping[str, Any], name: str, rank: int) -> dict[str, Any] | None:
-        """Of an operator with axes of its images in one parameter, and all else of one axis."""
+    def _along_axes(self, arguments: Mapping[str, Any], names: Sequence[str], rank: int) -> dict[str, Any] | None:
+        """Of an operator with axes of its images in parameters, and all else of one axis."""
         if any(v not in self._last and len(v.shape) > 1 for v in values_in(arguments.values())):
             return None
-        given = arguments[name]
-        if given is None:
+        if any(arguments[name] is None for name in names):
             return None
-        several = [int(a) % rank for a in (given if isinstance(given, (list, tuple)) else (given,))]
-        moved = tuple(_last(rank).index(a) for a in several)
-        images = {k: mapped(a, lambda v: self._last.get(v, v)) for k, a in arguments.items()}
-        return {**images, name: moved if isinstance(given, (list, tuple)) else moved[0]}
+        moved = {name: mapped(arguments[name], lambda a: _last(rank).index(a % rank), int) for name in names}
+        return {**{k: mapped(a, lambda v: self._last.get(v, v)) for k, a in arguments.items()}, **moved}
 
     def _elementwise(self, made: Builder, node: Node, arguments: Mapping[str, Any], rank: int) -> dict[str, Any] | None:
         """Of an operator whose operands are aligned at their last axes, as in NumPy."""
@@ -163,16 +163,16 @@ def _transposed(made: Builder, value: Value, axes: tuple[int, ...]) -> Value:
     return turned
 
 
-def _axes(node: Node, arguments: Mapping[str, Any]) -> str | None:
-    """The parameter that has axes of the images: of reductions that keep the order of the axes left, and in ``AXES``."""
+def _axes(node: Node, arguments: Mapping[str, Any]) -> Sequence[str]:
+    """The parameters that have axes of the images: of reductions that keep the order of the axes left, and in ``AXES``."""
     parameters = registry.find(node.operator).signature.parameters
     if {"axis", "keepdims"} <= parameters.keys() and pattern_of(node) is Pattern.REDUCTION:
         rank = len(node.inputs[0].shape)
         given = arguments.get("axis")
         several = given if isinstance(given, (list, tuple)) else () if given is None else (given,)
         spatial = set(range(2, rank)) <= {int(a) % rank for a in several}
-        return "axis" if arguments.get("keepdims") or spatial else None
-    return AXES.get(node.operator)
+        return ("axis",) if arguments.get("keepdims") or spatial else ()
+    return AXES.get(node.operator, ())
 
 
 def _shapes(operator: str, arguments: Mapping[str, Any]) -> list[tuple[tuple[Extent, ...], Any]] | None:
