@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,11 @@ class Making:
             axes, first, last = zip(*inside)
             x = self.op("strided_slice", x, first, last, None, axes, "inside")
         return self.op("strided_slice", x, begin, end, step, axes=used) if used else x
+
+    def parts(self, x: Value, axis: int, sizes: Sequence[Extent]) -> list[Value]:
+        """Parts of these sizes along an axis, one after another."""
+        ends = [*accumulate(sizes, initial=0)]
+        return [self.sliced(x, [(axis, slice(*each))]) for each in zip(ends, ends[1:])]
 
     def one_of(self, x: Value, axis: int, at: int) -> Value:
         """The elements at one place of an axis, which may be counted from its end, without the axis."""

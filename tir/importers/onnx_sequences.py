@@ -64,10 +64,9 @@ def _split(c: Call) -> Any:
     size = c[0].shape[axis]
     said = c.constant(1, "sizes")
     if said is None:
-        rows = [c.sliced(c[0], [(axis, slice(n, n + 1))]) for n in range(size)]
         if c.attribute("keepdims", 1):
-            return Items(rows)
-        return Items(c.op("reshape", r, (*r.shape[:axis], *r.shape[axis + 1 :])) for r in rows)
+            return Items(c.parts(c[0], axis, [1] * size))
+        return Items(c.one_of(c[0], axis, n) for n in range(size))
     if said.ndim:
         sizes = [int(n) for n in said]
     else:
@@ -75,8 +74,7 @@ def _split(c: Call) -> Any:
         sizes = [min(each, size - n) for n in range(0, size, each)]
     if sum(sizes) != size or min(sizes, default=0) < 0:
         raise Unsupported(f"sizes {sizes} of an axis of {size}")
-    ends = np.cumsum([0, *sizes]).tolist()
-    return Items(c.sliced(c[0], [(axis, slice(*each))]) for each in zip(ends, ends[1:]))
+    return Items(c.parts(c[0], axis, sizes))
 
 
 @row("ConcatFromSequence", 11)

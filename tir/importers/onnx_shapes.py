@@ -99,8 +99,7 @@ def _split(c: Call) -> Any:
         sizes = [min(each, c[0].shape[axis] - n * each) for n in range(count)]
     if is_fixed(c[0].shape[axis], *sizes) and (min(sizes) < 0 or sum(sizes) != c[0].shape[axis]):
         raise Unsupported(f"an axis of {c[0].shape[axis]} elements is no {' + '.join(map(str, sizes))}")
-    begins = np.cumsum([0, *sizes]).tolist()
-    return tuple(c.sliced(c[0], [(axis, slice(b, e))]) for b, e in zip(begins, begins[1:]))
+    return c.parts(c[0], axis, sizes)
 
 
 @row("Slice")

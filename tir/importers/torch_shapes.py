@@ -166,8 +166,7 @@ def _split(
     else:
         each = max(-(-size // chunks) if chunks is not None else split_size, 1)
         sizes = [min(each, size - at) for at in range(0, size, each)] or [0]
-    begins = np.cumsum([0, *sizes]).tolist()
-    return [c.sliced(x, [(axis, slice(b, e))]) for b, e in zip(begins, begins[1:])]
+    return c.parts(x, axis, sizes)
 
 
 @row("unbind", "unbind_copy")

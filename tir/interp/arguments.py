@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -228,6 +228,14 @@ def _check_shape(buffer: Buffer, array: np.ndarray, where: str, values: dict[Var
             raise RunError(f"{where}: expected shape {tuple(want)}{by}, got {tuple(array.shape)}")
     if buffer.dtype.lanes > 1 and array.shape[-1] != buffer.dtype.lanes:
         raise RunError(f"{where}: expected the {buffer.dtype.lanes} lanes as last dimension, got shape {array.shape}")
+
+
+def layout_variables(buffer: Buffer) -> Iterator[Var]:
+    """The variables in a buffer's shape, strides and offset, in order."""
+    from ..visit import walk
+
+    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+    yield from (n for part in (*buffer.shape, *buffer.strides, *offset) for n in walk(part) if isinstance(n, Var))
 
 
 def _unknown(e: Any, values: dict[Var, Any]) -> list[Var]:

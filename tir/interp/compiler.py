@@ -19,6 +19,7 @@ from ..progress import track
 from ..visit import walk
 from . import memory
 from .accesses import MemoryAccess
+from .arguments import layout_variables
 from .expressions import Bounds, identifier
 from .numbers import storage_dtype
 
@@ -96,12 +97,9 @@ class Compiler(MemoryAccess):
                 self._scalar(param)
         for param in func.params:
             buffer = func.buffer_map.get(param)
-            if buffer is not None:
-                offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-                for part in (*buffer.shape, *buffer.strides, *offset):
-                    for var in walk(part):
-                        if isinstance(var, E.Var) and var not in self.names:
-                            self._scalar(var)
+            for var in () if buffer is None else layout_variables(buffer):
+                if var not in self.names:
+                    self._scalar(var)
         for param in func.params:
             buffer = func.buffer_map.get(param)
             if buffer is not None:

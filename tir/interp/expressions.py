@@ -26,8 +26,8 @@ from .numbers import is_small_float, storage_dtype, value_dtype
 
 Bounds = tuple[int, int]
 _DEFINED = re.compile(r"\((\w+) := ")
-_RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
-_COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
+RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
+COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 
 
@@ -114,7 +114,7 @@ class Expressions(ABC):
         least, most = int(dtype.min_value), int(dtype.max_value)
         if least <= low and high <= most:
             return text, (low, high)
-        checked = self.check and type(e) in _RING and is_index(dtype) and not is_data(e, self.data)
+        checked = self.check and type(e) in RING and is_index(dtype) and not is_data(e, self.data)
         if not checked or not any(isinstance(n, E.Var) for n in walk(e)):  # constants wrap as data does
             return self.wrapped(text, dtype), (least, most)
         held, (site, values) = self.fresh("x"), self.site("arithmetic", None)
@@ -123,7 +123,7 @@ class Expressions(ABC):
 
     def index(self, e: Any) -> tuple[str, Bounds]:
         """Source of a scalar integer that is checked against bounds of its own: the last sum or product need not wrap."""
-        if type(e) not in _RING or not is_index(e.dtype):
+        if type(e) not in RING or not is_index(e.dtype):
             return self.value(e)
         return self._exact(type(e), self.value(e.a), self.value(e.b))
 
@@ -137,7 +137,7 @@ class Expressions(ABC):
         else:
             products = [x * y for x in ra for y in rb]
             r = (min(products), max(products))
-        return self.shallow(f"({a} {_RING[kind]} {b})"), r
+        return self.shallow(f"({a} {RING[kind]} {b})"), r
 
     def wrapped(self, text: str, dtype: DType) -> str:
         mask = (1 << dtype.bits) - 1
@@ -162,7 +162,7 @@ class Expressions(ABC):
             return (str(value) if value >= 0 else f"({value})"), (value, value)
         if kind is E.Var:
             return self.name_of(e), self.bounds.get(e, full)
-        if kind in _RING:
+        if kind in RING:
             (a, ra), (b, rb) = self.integer(e.a), self.integer(e.b)
             if max(map(abs, (*ra, *rb))) > 1 << 160:  # bound the size of exact intermediates
                 a, ra, b, rb = self.expr(e.a), full, self.expr(e.b), full
@@ -266,8 +266,8 @@ class Expressions(ABC):
     def _arithmetic(self, e: Any) -> str:
         a, b, dtype = self.expr(e.a), self.expr(e.b), e.dtype
         kind = type(e)
-        if kind in _RING:
-            return self.rounded(f"({a} {_RING[kind]} {b})", dtype)
+        if kind in RING:
+            return self.rounded(f"({a} {RING[kind]} {b})", dtype)
         if kind in (E.Min, E.Max):
             return f"{self.helper(np.minimum if kind is E.Min else np.maximum)}({a}, {b})"
         if dtype.is_float:
@@ -283,7 +283,7 @@ class Expressions(ABC):
         return self.rounded(f"{self.helper(lanes.divide_lanes)}({a}, {b}, {how!r}, {site}, {values})", dtype)
 
     def _comparison(self, e: Any) -> str:
-        return f"({self.expr(e.a)} {_COMPARE[type(e)]} {self.expr(e.b)})"
+        return f"({self.expr(e.a)} {COMPARE[type(e)]} {self.expr(e.b)})"
 
     def _and(self, e: Any) -> str:
         return self.junction(e, "and", "&")
@@ -548,7 +548,7 @@ _TABLE: dict[type, Callable[[Any, Any], str]] = {
     E.Select: Expressions._select, E.Cast: Expressions._cast, E.Ramp: Expressions._ramp,
     E.Broadcast: Expressions._broadcast, E.Shuffle: Expressions._shuffle, E.Let: Expressions._let,
     E.Call: Expressions._call, E.BufferLoad: lambda self, e: self.load(e), E.Reduce: Expressions._reduce,
-    **dict.fromkeys(_COMPARE, Expressions._comparison),
+    **dict.fromkeys(COMPARE, Expressions._comparison),
     **dict.fromkeys((E.Add, E.Sub, E.Mul, E.Div, E.Mod, E.FloorDiv, E.FloorMod, E.Min, E.Max), Expressions._arithmetic),
 }  # fmt: skip
 

@@ -224,18 +224,22 @@ class _Counter:
         """Values of the thread axes at the points that are looked at: a row of lanes for each warp."""
         chosen = np.unique(np.linspace(0, self.warps - 1, min(WARPS, self.warps)).astype(int))
         thread = np.tile((chosen[:, None] * WARP + np.arange(WARP)).reshape(-1), POINTS)
-        found: dict[Var, np.ndarray] = {}
-        for axis in "xyz":
-            if f"threadIdx.{axis}" in self.axes:
-                var, extent = self.axes[f"threadIdx.{axis}"]
-                found[var] = thread % extent
-                thread = thread // extent
-        self.inactive = thread > 0
+        found, rest = self._along("threadIdx", thread)
+        self.inactive = rest > 0
         for axis in "xyz":
             if f"blockIdx.{axis}" in self.axes:
                 var, extent = self.axes[f"blockIdx.{axis}"]
                 found[var] = self._spread(extent)
         return found
+
+    def _along(self, kind: str, number: np.ndarray) -> tuple[dict[Var, Any], np.ndarray]:
+        """The places of threads, or of blocks, along the axes, by their number; what is left of it is beyond the last axis."""
+        found: dict[Var, Any] = {}
+        for axis in "xyz":
+            if f"{kind}.{axis}" in self.axes:
+                var, extent = self.axes[f"{kind}.{axis}"]
+                number, found[var] = number // extent, number % extent
+        return found, number
 
     def _spread(self, extent: int) -> np.ndarray:
         """A value below ``extent`` for each point, the same for all lanes."""
@@ -287,13 +291,7 @@ class _Counter:
     def _own_share(self, access: Access) -> float:
         """The share of what the blocks of a wave access that is not accessed by others of them, too."""
         count = min(self.counts.blocks, 2 * self.chip.multiprocessors)
-        number = np.arange(count)
-        values: dict[Var, Any] = {}
-        for axis in "xyz":
-            if f"blockIdx.{axis}" in self.axes:
-                var, extent = self.axes[f"blockIdx.{axis}"]
-                values[var] = number % extent
-                number = number // extent
+        values, _ = self._along("blockIdx", np.arange(count))
         for var in (*self.places, *(v for v, _, _ in (*access.loops, *access.own))):
             values.setdefault(var, np.zeros(count, np.int64))
         try:

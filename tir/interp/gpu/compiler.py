@@ -20,6 +20,7 @@ from ...levels import ends_with_launch, is_fragment, is_in_registers, is_launch_
 from ...op import string_arg
 from ...script.print_stmt import Printer
 from ...visit import walk
+from ..arguments import layout_variables
 from ..numbers import storage_dtype
 from . import intrinsics
 from .lanes import EMPTY, Engines, narrow
@@ -168,14 +169,9 @@ class Compiler(Values):
         for p in func.params:
             buffer = func.buffer_map.get(p)
             if buffer is not None:
-                for part in (
-                    *buffer.shape,
-                    *buffer.strides,
-                    *([] if buffer.elem_offset is None else [buffer.elem_offset]),
-                ):
-                    for var in walk(part):
-                        if isinstance(var, E.Var) and var not in self.names:
-                            self._scalar(var)
+                for var in layout_variables(buffer):
+                    if var not in self.names:
+                        self._scalar(var)
             elif not p.dtype.is_handle:
                 self._scalar(p)
         for p in func.params:

@@ -168,19 +168,15 @@ def _ordered(fn: Any) -> Any:
     return run
 
 
-def _on_barrier(fn: Any) -> Any:
-    """An operator on a barrier, which is given by its number, and perhaps on something else."""
+def _of_barriers(run: Callable[[Any, Call], None]) -> Callable[[Any, Call], None]:
+    """An operator that takes a transaction barrier, by its number."""
 
-    def run(c: Any, e: Call) -> None:
-        _need_barriers(c, e)
-        _call(c, fn, c.site("barrier"), *(c.text(a) for a in e.args))
+    def checked(c: Any, e: Call) -> None:
+        if not c.survey.engines.transactions:
+            raise RunError(f"there are no transaction barriers, of which `{e!r}` takes one: create_barriers makes them")
+        run(c, e)
 
-    return run
-
-
-def _need_barriers(c: Any, e: Call) -> None:
-    if not c.survey.engines.transactions:
-        raise RunError(f"there are no transaction barriers, of which `{e!r}` takes one: create_barriers makes them")
+    return checked
 
 
 def _wait(fn: Any, what: str) -> Any:
@@ -195,11 +191,6 @@ def _wait(fn: Any, what: str) -> Any:
     return run
 
 
-def _wait_barrier(c: Any, e: Call) -> None:
-    _need_barriers(c, e)
-    _wait(barriers.Wait, "barrier")(c, e)
-
-
 def _plain(fn: Any, what: str) -> Any:
     """An operator whose arguments are numbers."""
 
@@ -209,8 +200,8 @@ def _plain(fn: Any, what: str) -> Any:
     return run
 
 
+@_of_barriers
 def _bulk(c: Any, e: Call) -> None:
-    _need_barriers(c, e)
     dst, dst_at, src, src_at, size, barrier = e.args
     kind = e.dtype.element if e.dtype.bits else None
     _call(c, engine.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
@@ -232,8 +223,8 @@ def _tensor_map(c: Any, e: Any) -> str:
     return c.keep(f"{c.helper(tensor_maps.tensor_map)}({c.pointer(pointer, kind)}, {c.const(kind)}, {parts})", "map")
 
 
+@_of_barriers
 def _tensor_load(c: Any, e: Call) -> None:
-    _need_barriers(c, e)
     dst, dst_at, source, barrier, *rest = e.args
     mask = ""
     if e.op == "ptx_cp_async_bulk_tensor_multicast":
@@ -310,12 +301,12 @@ EFFECTS = {
     "ptx_commit_group": _ordered(copies.commit),
     "ptx_wait_group": _ordered(copies.wait),
     "create_barriers": _nothing,
-    "ptx_init_barrier_thread_count": _on_barrier(barriers.initialise),
-    "ptx_arrive_barrier": _on_barrier(barriers.arrive),
-    "ptx_arrive_barrier_expect_tx": _on_barrier(barriers.arrive),
-    "ptx_cp_async_barrier": _on_barrier(barriers.arrive_after_copies),
-    "ptx_wait_barrier": _wait_barrier,
-    "ptx_arrive_barrier_cluster": _on_barrier(clusters.arrive_remote),
+    "ptx_init_barrier_thread_count": _of_barriers(_plain(barriers.initialise, "barrier")),
+    "ptx_arrive_barrier": _of_barriers(_plain(barriers.arrive, "barrier")),
+    "ptx_arrive_barrier_expect_tx": _of_barriers(_plain(barriers.arrive, "barrier")),
+    "ptx_cp_async_barrier": _of_barriers(_plain(barriers.arrive_after_copies, "barrier")),
+    "ptx_wait_barrier": _of_barriers(_wait(barriers.Wait, "barrier")),
+    "ptx_arrive_barrier_cluster": _of_barriers(_plain(clusters.arrive_remote, "barrier")),
     "ptx_fence_barrier_init": _ordered(barriers.fence_initialised),
     "ptx_fence_proxy_async": _ordered(engine.fence),
     "ptx_cp_async_bulk": _bulk,

@@ -18,7 +18,7 @@ from ...dtype import DType
 from ...errors import RunError
 from ...op import OPS, string_arg
 from .. import numbers
-from ..expressions import identifier
+from ..expressions import COMPARE, RING, identifier
 from ..lanes import truncdiv, truncmod
 from ..nesting import is_deep
 from ..numbers import is_small_float, storage_dtype, value_dtype
@@ -28,8 +28,6 @@ from .report import Site
 Value = tuple[str, bool]  # source, and whether it differs between threads
 
 _DIVISIONS = {E.FloorDiv: operator.floordiv, E.FloorMod: operator.mod, E.Div: truncdiv, E.Mod: truncmod}
-_RING = {E.Add: "+", E.Sub: "-", E.Mul: "*"}
-_COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
 _BITS = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "shift_left": "<<", "shift_right": ">>"}
 _SHUFFLES = {
     "tvm_warp_shuffle": "index",
@@ -135,8 +133,8 @@ class Values(ABC):
         (a, va), (b, vb) = self.value(e.a), self.value(e.b)
         kind, dtype, varies = type(e), e.dtype, va or vb
         array = varies or dtype.lanes > 1
-        if kind in _RING:
-            return self.fitted(f"({a} {_RING[kind]} {b})", dtype, array), varies
+        if kind in RING:
+            return self.fitted(f"({a} {RING[kind]} {b})", dtype, array), varies
         if kind in (E.Min, E.Max):
             if not array and not dtype.is_float:
                 return f"{'min' if kind is E.Min else 'max'}({a}, {b})", varies
@@ -167,7 +165,7 @@ class Values(ABC):
 
     def _comparison(self, e: Any) -> Value:
         (a, va), (b, vb) = self.value(e.a), self.value(e.b)
-        return f"({a} {_COMPARE[type(e)]} {b})", va or vb
+        return f"({a} {COMPARE[type(e)]} {b})", va or vb
 
     def _logical(self, e: Any) -> Value:
         a, va = self.value(e.a)
@@ -440,7 +438,7 @@ _TABLE: dict[type, Callable[[Any, Any], Value]] = {
     E.Not: Values._not, E.And: Values._logical, E.Or: Values._logical, E.Select: Values._select, E.Cast: Values._cast,
     E.Ramp: Values._ramp, E.Broadcast: Values._broadcast, E.Shuffle: Values._shuffle, E.Let: Values._let,
     E.Call: Values._call, E.Reduce: Values._reduce, E.BufferLoad: lambda self, e: self.load(e),
-    **dict.fromkeys(_COMPARE, Values._comparison),
+    **dict.fromkeys(COMPARE, Values._comparison),
     **dict.fromkeys((E.Add, E.Sub, E.Mul, E.Div, E.Mod, E.FloorDiv, E.FloorMod, E.Min, E.Max), Values._arithmetic),
 }  # fmt: skip
 
