@@ -467,24 +467,29 @@ class Compiler(Values):
         self.emit(f"{view}.store({index}, {value}, {mask}, {site})")
         self.after()
 
-    def pointer(self, e: Any, dtype: DType | None = None) -> str:
-        """Source of a pointer (to ``dtype``, if given) as a pair: view, element."""
+    def pointer(self, e: Any, dtype: DType | None = None, behind: Any = None) -> str:
+        """Source of a pointer (to ``dtype``, if given), or of a place so many elements ``behind`` it, as a pair: view, element."""
+        view, element = self._pointed(e, dtype)
+        more = "0" if behind is None else self.text(behind)
+        return f"({view}, {element})" if more == "0" else f"({view}, {element} + {more})"
+
+    def _pointed(self, e: Any, dtype: DType | None) -> tuple[str, str]:
         if isinstance(e, E.Var):
             name = self.pointers.get((e, dtype)) or self.pointers.get((e, None))
             if name is None:
                 raise RunError(f"pointer `{e.name}` points to undefined memory")
-            return f"({name}, 0)"
+            return name, "0"
         if isinstance(e, E.Call) and e.op == "address_of":
             load = e.args[0]
             site = self.site("address", load.buffer.name)
             view, index, _ = self.place(load.buffer, load.indices, site)
-            return f"({view}, {index})"
+            return view, index
         if isinstance(e, E.Call) and e.op == "tvm_access_ptr":
             kind, data, offset, *_ = e.args
             name = self.pointers.get((data, kind.dtype.element)) or self.pointers.get((data, None))
             if name is None:
                 raise RunError(f"pointer `{data.name}` points to undefined memory")
-            return f"({name}, {self.text(offset)})"
+            return name, self.text(offset)
         raise RunError(f"the simulator cannot tell where this points: `{e!r}`")
 
     def atomic(self, e: E.Call) -> tuple[str, bool]:

@@ -43,9 +43,7 @@ def start(
     site: Site,
     source: Site,
     dst: tuple[Any, Any],
-    dst_at: Any,
     src: tuple[Any, Any],
-    src_at: Any,
     size: int,
     predicate: Any = None,
 ) -> None:
@@ -53,12 +51,12 @@ def start(
     to, of = dst[0], src[0]
     here = lanes.all if act is None else act
     each = np.arange(size // to.item)
-    begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
+    begin = lanes.whole(dst[1])
     at, live = to._positions(begin[:, None] + each, here, site)
     values = np.zeros((lanes.count, size), np.uint8)
     reading = live if predicate is None else live[lanes.spread(predicate)[live].astype(bool)]
     if len(reading):
-        begin = lanes.spread(src[1] + src_at).astype(np.int64)
+        begin = lanes.whole(src[1])
         where, read = of._positions(begin[:, None] + np.arange(size // of.item), reading, source)
         of.touch(where, read, source, False)
         values[read] = np.ascontiguousarray(of.flat[where]).view(np.uint8).reshape(len(read), size)

@@ -96,17 +96,14 @@ def bulk(
     site: Site,
     source: Site,
     dst: tuple[Any, Any],
-    dst_at: Any,
     src: tuple[Any, Any],
-    src_at: Any,
     size: Any,
     number: Any,
 ) -> None:
     """Begin a copy of ``size`` contiguous bytes from global to shared memory by each active thread."""
     to, of = dst[0], src[0]
     sizes = lanes.spread(size)
-    begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
-    origin = lanes.spread(src[1] + src_at).astype(np.int64)
+    begin, origin = lanes.whole(dst[1]), lanes.whole(src[1])
     for place, b, threads in named(lanes, act, site, number):
         for thread in (int(t) for t in threads):
             count = int(sizes[thread])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -110,30 +110,33 @@ def _mma(c: Any, e: Call) -> None:
     shape, la, lb, ta, tb, tc, a, a_at, b, b_at, d, d_at, *_ = e.args
     layouts = f"{string_arg(la)},{string_arg(lb)}"
     types = tuple(string_arg(t) for t in (ta, tb, tc))
-    _call(c, matrix.mma, c.site("mma"), repr(string_arg(shape)), repr(layouts), repr(types), c.pointer(a),
-          c.text(a_at), c.pointer(b), c.text(b_at), c.pointer(d), c.text(d_at))  # fmt: skip
+    _call(c, matrix.mma, c.site("mma"), repr(string_arg(shape)), repr(layouts), repr(types), c.pointer(a, behind=a_at),
+          c.pointer(b, behind=b_at), c.pointer(d, behind=d_at))  # fmt: skip
 
 
 def _direct(fn: Any, what: str, named: int, *forms: str) -> Any:
     """An operator that ``fn`` executes, whose accesses are to what the argument of number ``named`` points at. A form for each
-    argument: text, a pointer, one to elements of the operator's type (memory), a string; or constant, with what it is."""
+    argument: text, a pointer, a string; constant, with what it is. A place is of two: a pointer, of elements of the operator's type
+    (memory) or its own, and how far behind that."""
 
     def run(c: Any, e: Call) -> None:
         site = c.site(what, _name_of(e.args[named]))
-        _call(
-            c, fn, site, *(_FORMS[form.split()[0]](c, e, a, form) for form, a in zip(forms, e.args) if form != "none")
-        )
+        rest = iter(e.args)
+        made = [_FORMS[form.split()[0]](c, e, rest, form) for form in forms]
+        _call(c, fn, site, *(text for text in made if text))
 
     return run
 
 
-_FORMS: dict[str, Callable[[Any, Call, Any, str], str]] = {
-    "text": lambda c, e, a, form: c.text(a),
-    "pointer": lambda c, e, a, form: c.pointer(a),
-    "memory": lambda c, e, a, form: c.pointer(a, e.dtype.element),
-    "string": lambda c, e, a, form: repr(string_arg(a)),
-    "constant": lambda c, e, a, form: str(number(a, form.removeprefix("constant "))),
-    "flag": lambda c, e, a, form: str(bool(number(a, form.removeprefix("flag ")))),
+_FORMS: dict[str, Callable[[Any, Call, Iterator[Any], str], str]] = {
+    "text": lambda c, e, rest, form: c.text(next(rest)),
+    "pointer": lambda c, e, rest, form: c.pointer(next(rest)),
+    "place": lambda c, e, rest, form: c.pointer(next(rest), behind=next(rest)),
+    "memory": lambda c, e, rest, form: c.pointer(next(rest), e.dtype.element, next(rest)),
+    "string": lambda c, e, rest, form: repr(string_arg(next(rest))),
+    "constant": lambda c, e, rest, form: str(number(next(rest), form.removeprefix("constant "))),
+    "flag": lambda c, e, rest, form: str(bool(number(next(rest), form.removeprefix("flag ")))),
+    "none": lambda c, e, rest, form: (next(rest), "")[1],
 }
 _FRAGMENT = ("pointer", "constant m", "constant n", "constant k", "text")  # and its shape, and which it is
 _TILE = ("pointer", "text", "string")
@@ -155,8 +158,8 @@ def _cp_async(c: Any, e: Call) -> None:
     if size not in (4, 8, 16):
         raise RunError(f"cp.async copies 4, 8 or 16 bytes, not {size!r}: `{e!r}`")
     kind = e.dtype.element
-    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind), c.text(dst_at),
-          c.pointer(src, kind), c.text(src_at), str(size), *(c.text(p) for p in predicate[:1]))  # fmt: skip
+    _call(c, copies.start, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind, dst_at),
+          c.pointer(src, kind, src_at), str(size), *(c.text(p) for p in predicate[:1]))  # fmt: skip
 
 
 def _ordered(fn: Any) -> Any:
@@ -204,8 +207,8 @@ def _plain(fn: Any, what: str) -> Any:
 def _bulk(c: Any, e: Call) -> None:
     dst, dst_at, src, src_at, size, barrier = e.args
     kind = e.dtype.element if e.dtype.bits else None
-    _call(c, engine.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind),
-          c.text(dst_at), c.pointer(src, kind), c.text(src_at), c.text(size), c.text(barrier))  # fmt: skip
+    _call(c, engine.bulk, c.site("write", _name_of(dst)), c.site("read", _name_of(src)), c.pointer(dst, kind, dst_at),
+          c.pointer(src, kind, src_at), c.text(size), c.text(barrier))  # fmt: skip
 
 
 def _mapped(e: Any) -> Any:
@@ -231,14 +234,14 @@ def _tensor_load(c: Any, e: Call) -> None:
         bits, *rest = rest
         mask = f", mask={c.text(bits)}"
     coordinates = ", ".join(c.text(x) for x in rest)
-    _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(_mapped(source))), c.pointer(dst),
-          c.text(dst_at), _tensor_map(c, source), c.text(barrier), coordinates + mask)  # fmt: skip
+    _call(c, tensor_maps.load, c.site("write", _name_of(dst)), c.site("read", _name_of(_mapped(source))), c.pointer(dst, behind=dst_at),
+          _tensor_map(c, source), c.text(barrier), coordinates + mask)  # fmt: skip
 
 
 def _tensor_store(c: Any, e: Call) -> None:
     target, src, src_at, *coordinates = e.args
-    _call(c, tensor_maps.store, c.site("write", _name_of(_mapped(target))), _tensor_map(c, target), c.pointer(src),
-          c.text(src_at), *(c.text(x) for x in coordinates))  # fmt: skip
+    _call(c, tensor_maps.store, c.site("write", _name_of(_mapped(target))), _tensor_map(c, target), c.pointer(src, behind=src_at),
+          *(c.text(x) for x in coordinates))  # fmt: skip
 
 
 def _wait_stores(written: bool) -> Any:
@@ -255,8 +258,8 @@ def _wgmma(c: Any, e: Call) -> None:
     matrices = []
     for pointer, offset, *layout in (rest[:6], rest[6:12]):
         numbers = tuple(number(x, "the layout of a matrix of ptx_wgmma") for x in layout)
-        matrices += [c.pointer(pointer), c.text(offset), repr(numbers)]
-    _call(c, wgmma.multiply, c.site("wgmma", _name_of(d)), repr(string_arg(shape)), repr(types), c.pointer(d), c.text(d_at),
+        matrices += [c.pointer(pointer, behind=offset), repr(numbers)]
+    _call(c, wgmma.multiply, c.site("wgmma", _name_of(d)), repr(string_arg(shape)), repr(types), c.pointer(d, behind=d_at),
           *matrices, c.text(rest[12]))  # fmt: skip
 
 
@@ -285,14 +288,10 @@ EFFECTS = {
         "constant ldmatrix's number of matrices",
         "none",
         "memory",
-        "text",
         "memory",
-        "text",
     ),  # fmt: skip
-    "mma_fill": _direct(matrix.mma_fill, "write", 1, "constant mma_fill's size", "pointer", "text"),
-    "mma_store": _direct(
-        matrix.mma_store, "write", 2, "constant m", "constant n", "pointer", "pointer", "text", "text"
-    ),
+    "mma_fill": _direct(matrix.mma_fill, "write", 1, "constant mma_fill's size", "place"),
+    "mma_store": _direct(matrix.mma_store, "write", 2, "constant m", "constant n", "pointer", "place", "text"),
     "tvm_load_matrix_sync": _direct(matrix.wmma_load, "read", 5, *_FRAGMENT, *_TILE),
     "tvm_store_matrix_sync": _direct(matrix.wmma_store, "write", 5, *_FRAGMENT, *_TILE),
     "tvm_fill_fragment": _direct(matrix.wmma_fill, "write", 0, *_FRAGMENT, "text"),

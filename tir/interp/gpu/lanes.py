@@ -297,6 +297,10 @@ class Lanes:
         array = np.asarray(value)
         return array if array.ndim else np.broadcast_to(array, (self.count,))
 
+    def whole(self, value: Any) -> np.ndarray:
+        """An integer, such as the element that a pointer points to, for each thread, in 64 bits."""
+        return self.spread(value).astype(np.int64)
+
     def each(self, value: np.ndarray) -> np.ndarray:
         """A uniform vector as one row per thread."""
         return np.broadcast_to(value, (self.count, *value.shape))

@@ -63,14 +63,9 @@ def layout_c(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return row, 2 * (lane % 4) + i % 2 + 0 * row
 
 
-def _offset(pointer: Pointer, extra: Any) -> Any:
-    return pointer[1] + extra if not (isinstance(extra, int) and extra == 0) else pointer[1]
-
-
-def _registers(lanes: Lanes, pointer: Pointer, offset: Any, count: int, dtype: DType, act: Any, site: Site) -> Any:
+def _registers(lanes: Lanes, pointer: Pointer, count: int, dtype: DType, act: Any, site: Site) -> Any:
     """Read ``count`` elements of ``dtype`` per lane, as [warps, 32, count] numbers."""
-    view = pointer[0]
-    start = lanes.spread(_offset(pointer, offset)).astype(np.int64)
+    view, start = pointer[0], lanes.whole(pointer[1])
     held = storage_dtype(view.dtype).itemsize
     size = dtype.bits / 8
     elements = max(1, int(count * size) // held) if dtype.bits >= 8 else count
@@ -81,9 +76,9 @@ def _registers(lanes: Lanes, pointer: Pointer, offset: Any, count: int, dtype: D
     return lanes.rows(raw if act is None else raw[act], act)
 
 
-def _put(lanes: Lanes, pointer: Pointer, offset: Any, rows: np.ndarray, act: Any, site: Site) -> None:
+def _put(lanes: Lanes, pointer: Pointer, rows: np.ndarray, act: Any, site: Site) -> None:
     """Write [warps, 32, n] numbers into each lane's registers."""
-    start = lanes.spread(_offset(pointer, offset)).astype(np.int64)
+    start = lanes.whole(pointer[1])
     values = rows.reshape(-1, rows.shape[2])[lanes.slot]
     pointer[0].store(start[:, None] + np.arange(rows.shape[2]), values, act, site)
 
@@ -92,7 +87,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
 def mma(lanes: Lanes, act: Any, site: Site, shape: str, layouts: str, types: tuple[str, str, str],
-        a: Pointer, a_at: Any, b: Pointer, b_at: Any, c: Pointer, c_at: Any) -> None:  # fmt: skip
+        a: Pointer, b: Pointer, c: Pointer) -> None:  # fmt: skip
     """mma.sync: C += A x B on the registers of every warp."""
     found = _SHAPE.match(shape)
     if found is None or found[2] != "8" or found[1] not in ("8", "16"):
@@ -111,11 +106,11 @@ def mma(lanes: Lanes, act: Any, site: Site, shape: str, layouts: str, types: tup
     right = np.zeros((lanes.warps, depth, 8), wide)
     total = np.zeros((lanes.warps, rows, 8), wide)
     (ra, ca), (rb, cb), (rc, cc) = layout_a(rows, depth, e), layout_b(depth, e), layout_c(rows)
-    left[:, ra, ca] = cut(_registers(lanes, a, a_at, ra.shape[1], ta, act, site), types[0])
-    right[:, rb, cb] = cut(_registers(lanes, b, b_at, rb.shape[1], tb, act, site), types[1])
-    total[:, rc, cc] = _registers(lanes, c, c_at, rc.shape[1], tc, act, site)
+    left[:, ra, ca] = cut(_registers(lanes, a, ra.shape[1], ta, act, site), types[0])
+    right[:, rb, cb] = cut(_registers(lanes, b, rb.shape[1], tb, act, site), types[1])
+    total[:, rc, cc] = _registers(lanes, c, rc.shape[1], tc, act, site)
     total += left @ right
-    _put(lanes, c, c_at, _as(total[:, rc, cc], tc), act, site)
+    _put(lanes, c, _as(total[:, rc, cc], tc), act, site)
 
 
 def cut(values: np.ndarray, name: str) -> np.ndarray:
@@ -129,9 +124,7 @@ def _as(values: np.ndarray, dtype: DType) -> np.ndarray:
     return values.astype(np.float32 if is_small_float(dtype) else storage_dtype(dtype))
 
 
-def ldmatrix(
-    lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: Pointer, dst_at: Any, src: Pointer, src_at: Any
-) -> None:
+def ldmatrix(lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: Pointer, src: Pointer) -> None:
     """``number`` 8 x 8 matrices of 16-bit elements: lane 8j + r gives the address of row r of matrix j."""
     if not lanes.whole_warps(act, site, "an ldmatrix"):
         return
@@ -139,7 +132,7 @@ def ldmatrix(
     here = lanes.all if act is None else act
     giving = here[lanes.lane[here] < 8 * number]
     each = 16 // view.item
-    start = lanes.spread(_offset(src, src_at)).astype(np.int64)
+    start = lanes.whole(src[1])
     at, live = view._positions(start[:, None] + np.arange(each), giving, site)
     view.touch(at, live, site, False)
     half = np.zeros((lanes.warps * 32, 8), np.uint16)
@@ -152,18 +145,16 @@ def ldmatrix(
     registers = np.ascontiguousarray(picked.transpose(0, 2, 1, 3)).reshape(lanes.warps, 32, 2 * number)
     dtype = dst[0].dtype
     values = registers.view(storage_dtype(dtype))
-    _put(lanes, dst, dst_at, decode_table(dtype)[values] if is_small_float(dtype) else values, act, site)
+    _put(lanes, dst, decode_table(dtype)[values] if is_small_float(dtype) else values, act, site)
 
 
-def mma_fill(lanes: Lanes, act: Any, site: Site, count: int, dst: Pointer, offset: Any) -> None:
+def mma_fill(lanes: Lanes, act: Any, site: Site, count: int, dst: Pointer) -> None:
     """Set ``count`` registers of every lane to zero."""
-    start = lanes.spread(_offset(dst, offset)).astype(np.int64)
+    start = lanes.whole(dst[1])
     dst[0].store(start[:, None] + np.arange(count), 0, act, site)
 
 
-def mma_store(
-    lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, src_at: Any, stride: Any
-) -> None:
+def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, stride: Any) -> None:
     """Store the accumulators of m16n16 (two m16n8 side by side) to memory, with ``stride`` elements per row."""
     if not lanes.whole_warps(act, site, "an mma_store"):
         return
@@ -171,10 +162,9 @@ def mma_store(
         raise RunError(f"mma_store: the simulator stores 16 x 16 accumulators, not {m} x {n}")
     lane, i = lanes.lane[:, None], np.arange(8)
     row, column = 8 * (i % 4 // 2) + lane // 4, 8 * (i // 4) + lane % 4 * 2 + i % 2
-    start = lanes.spread(_offset(src, src_at)).astype(np.int64)
+    start = lanes.whole(src[1])
     values = src[0].load(start[:, None] + i, act, site)
-    base = lanes.spread(dst[1]).astype(np.int64)[:, None]
-    pitch = lanes.spread(stride).astype(np.int64)[:, None]
+    base, pitch = (lanes.whole(n)[:, None] for n in (dst[1], stride))
     width = 1 if (base % 2).any() or (pitch % 2).any() else 2  # a lane's two adjacent elements are one aligned access
     for part in (slice(k, k + width) for k in range(0, 8, width)):
         dst[0].store(base + row[:, part] * pitch + column[:, part], values[:, part], act, site)
@@ -213,8 +203,7 @@ def _tile(
     """Positions, [active warps, rows, columns], of a matrix in memory, checked and counted as 16 bytes per lane."""
     view: View = memory[0]
     first = _leaders(lanes, act)
-    base = lanes.spread(memory[1])[first].astype(np.int64)
-    pitch = lanes.spread(stride)[first].astype(np.int64)
+    base, pitch = (lanes.whole(n)[first] for n in (memory[1], stride))
     bad = (base * view.item) % 32 != 0
     if bad.any():
         k = int(np.argmax(bad))

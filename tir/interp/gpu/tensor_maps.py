@@ -102,7 +102,6 @@ def load(
     site: Site,
     source: Site,
     dst: tuple[Any, Any],
-    dst_at: Any,
     made: Map,
     number: Any,
     *coordinates: Any,
@@ -110,7 +109,7 @@ def load(
 ) -> None:
     """Begin a copy of a box to shared memory by each active thread; to all blocks of the cluster in ``mask``."""
     to: View = dst[0]
-    begin = lanes.spread(dst[1] + dst_at).astype(np.int64)
+    begin = lanes.whole(dst[1])
     for own, b, threads in named(lanes, act, site, number):
         for thread in (int(t) for t in threads):
             index, inside = made.elements(_coordinates(lanes, coordinates, made, thread))
@@ -135,10 +134,10 @@ def _places(lanes: Lanes, mask: int, site: Site, thread: int) -> list[int]:
     return [k for k in places if k < blocks]
 
 
-def store(lanes: Lanes, act: Any, site: Site, made: Map, src: tuple[Any, Any], src_at: Any, *coordinates: Any) -> None:
+def store(lanes: Lanes, act: Any, site: Site, made: Map, src: tuple[Any, Any], *coordinates: Any) -> None:
     """Begin a copy of a box in shared memory to the tensor, by each active thread."""
     view: View = src[0]
-    begin = lanes.spread(src[1] + src_at).astype(np.int64)
+    begin = lanes.whole(src[1])
     for thread in (int(t) for t in (lanes.all if act is None else act)):
         index, inside = made.elements(_coordinates(lanes, coordinates, made, thread))
         where = made.view.of_one(index[inside], lanes, thread, site)

@@ -191,12 +191,9 @@ def multiply(
     shape: str,
     types: tuple[str, str, str],
     d: tuple[Any, Any],
-    d_at: Any,
     a: tuple[Any, Any],
-    a_at: Any,
     a_layout: tuple[int, int, int, int],
     b: tuple[Any, Any],
-    b_at: Any,
     b_layout: tuple[int, int, int, int],
     accumulate: Any,
 ) -> None:
@@ -208,17 +205,17 @@ def multiply(
     readings: list[Reading] = []
     begin = 16 * (int(lanes.thread[0]) % GROUP // 32)  # the warp's rows of a and d
     if isinstance(a[0], LocalView):
-        left, kept = _left_registers(lanes, a, a_at, depth, ta, types[0], site)
+        left, kept = _left_registers(lanes, a, depth, ta, types[0], site)
     else:
         places = offsets(Layout(*a_layout[:3], bool(a_layout[3])), 64, depth, ta.bytes)[begin : begin + 16]
-        left = _matrix(lanes, a, a_at, a_layout, places, ta, types[0], site, readings)
+        left = _matrix(lanes, a, a_layout, places, ta, types[0], site, readings)
         kept = None
     places = offsets(Layout(*b_layout[:3], bool(b_layout[3])), n, depth, tb.bytes)
-    right = _matrix(lanes, b, b_at, b_layout, places, tb, types[1], site, readings)
+    right = _matrix(lanes, b, b_layout, places, tb, types[1], site, readings)
     if left is None or right is None:
         return
     total = left @ right.T
-    view, registers = _sums(lanes, d, d_at, n, td, site)
+    view, registers = _sums(lanes, d, n, td, site)
     t, r = lanes.lane, np.arange(n // 2)[:, None]
     row, column = t // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
     made = total[row, column]
@@ -255,7 +252,6 @@ def _checked(shape: str, types: tuple[str, str, str]) -> tuple[int, int, DType, 
 def _matrix(
     lanes: Lanes,
     pointer: tuple[Any, Any],
-    offset: Any,
     layout: tuple[int, int, int, int],
     places: np.ndarray,
     dtype: DType,
@@ -270,7 +266,7 @@ def _matrix(
         raise RunError(f"a matrix of ptx_wgmma has a swizzle of 0, 32, 64 or 128 bytes, not {swizzle}")
     if transposed and dtype.bits != 16:
         raise RunError(f"ptx_wgmma takes matrices that are transposed of 16-bit types only, not of {dtype}")
-    begins = np.unique(lanes.spread(pointer[1] + offset)).astype(np.int64)
+    begins = np.unique(lanes.whole(pointer[1]))
     if len(begins) > 1:
         lanes.fail("warp", f"the threads of a warp give different places in {view.name} to a wgmma", site, 0)
     first = int(begins[0] + view.offset) * view.item
@@ -293,12 +289,12 @@ def _matrix(
 
 
 def _left_registers(
-    lanes: Lanes, pointer: tuple[Any, Any], offset: Any, depth: int, dtype: DType, name: str, site: Site
+    lanes: Lanes, pointer: tuple[Any, Any], depth: int, dtype: DType, name: str, site: Site
 ) -> tuple[np.ndarray, tuple[LocalView, np.ndarray]]:
     """The warp's 16 rows of the matrix a, in registers in the layout of mma.sync."""
     view: LocalView = pointer[0]
     row, column = layout_a(16, depth, 32 // dtype.bits)
-    rows = _rows(lanes, pointer, offset, row.shape[1] * dtype.bytes // _held(view))
+    rows = _rows(lanes, pointer, row.shape[1] * dtype.bytes // _held(view))
     raw = view.load(np.broadcast_to(rows, (lanes.count, len(rows))), None, site)
     if view.dtype is not dtype and not is_small_float(view.dtype):
         raw = np.ascontiguousarray(raw).view(storage_dtype(dtype))
@@ -313,9 +309,9 @@ def _held(view: LocalView) -> int:
     return storage_dtype(view.dtype).itemsize
 
 
-def _rows(lanes: Lanes, pointer: tuple[Any, Any], offset: Any, count: int) -> np.ndarray:
+def _rows(lanes: Lanes, pointer: tuple[Any, Any], count: int) -> np.ndarray:
     """The registers from a place on, which is the same in all threads."""
-    begins = np.unique(lanes.spread(pointer[1] + offset)).astype(np.int64)
+    begins = np.unique(lanes.whole(pointer[1]))
     view: LocalView = pointer[0]
     if len(begins) > 1 or begins[0] < 0 or begins[0] + count > view.limit:
         raise RunError(
@@ -325,13 +321,11 @@ def _rows(lanes: Lanes, pointer: tuple[Any, Any], offset: Any, count: int) -> np
     return begins[0] + np.arange(count)
 
 
-def _sums(
-    lanes: Lanes, pointer: tuple[Any, Any], offset: Any, n: int, dtype: DType, site: Site
-) -> tuple[LocalView, np.ndarray]:
+def _sums(lanes: Lanes, pointer: tuple[Any, Any], n: int, dtype: DType, site: Site) -> tuple[LocalView, np.ndarray]:
     view: LocalView = pointer[0]
     if not isinstance(view, LocalView) or view.dtype is not dtype:
         raise RunError(f"the sums of ptx_wgmma are in registers of {dtype}, not in {view.dtype} of `{view.name}`")
-    rows = _rows(lanes, pointer, offset, n // 2)
+    rows = _rows(lanes, pointer, n // 2)
     _check_fence(lanes, view, rows, site)
     return view, rows
 
