@@ -78,3 +78,17 @@ def test_a_load_in_two_loops_counts_where_it_is_safe_in_both():
     assert len(speculatable_loads(func)) == 1
     longer = loop.replace(extent=tir.expr.IntImm(9))
     assert not speculatable_loads(func.with_body(tir.stmt.SeqStmt((loop, longer))))
+
+
+def test_scalars_for_some_lanes_of_a_vector():
+    """One that is in bounds whatever the lanes ask is no branch; vectors stay masked."""
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), X: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32"), n: T.int32):
+    for i in range(8):
+        for k in T.vectorized(16):
+            if k < n:
+                B[i, k] = X[i, k] * A[i] + A[i + n]
+""")
+    (lowered,) = tir.lower(func, target="llvm").functions.values()
+    assert {repr(load) for load in speculatable_loads(lowered)} == {"A[i]"}
