@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,6 @@ from tir.function import PrimFunc
 from tir.interp.dlpack import host_array, is_array, way_out
 from tir.interp.named_arguments import in_order
 from tir.interp.numbers import encode, from_storage, is_small_float
-from tir.lazy_dataclass import dataclass
 from tir.small_floats import SMALL_FLOATS
 from tir.visit import uses_var
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tir.function import IRModule, PrimFunc
-from tir.lazy_dataclass import dataclass
 
 from . import disk
 from .calls import signature, stub

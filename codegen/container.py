@@ -11,11 +11,11 @@ import json
 import os
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import dataclass
 
 from .elf.archive import member
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tir.display import html_table, text_table
 from tir.errors import TirError
-from tir.lazy_dataclass import dataclass
 from tir.target import threads
 
 

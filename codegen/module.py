@@ -6,6 +6,7 @@ import ctypes
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import numpy as np
 from tir.display import Source, duration, html_table
 from tir.errors import BuildError, RunError
 from tir.function import IRModule, PrimFunc
-from tir.lazy_dataclass import dataclass
 from tir.names import near_names
 
 from . import container

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tir.aliases import shares_memory
@@ -15,7 +16,6 @@ from tir.arith.linear import linear
 from tir.display import CallableReport, html_table, text_table
 from tir.expr import BufferLoad, Call, Expr, IntImm, Var, choice_parts
 from tir.function import IRModule, PrimFunc
-from tir.lazy_dataclass import dataclass
 from tir.node import frozendict
 from tir.stmt import Allocate, BufferStore, For, IfThenElse, Stmt
 from tir.transform.pipeline import name_of

@@ -6,13 +6,13 @@ names alone have one canonical program and one key.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from .buffer import Buffer
 from .equal import structural_digest
 from .expr import Var
 from .function import IRModule, PrimFunc
-from .lazy_dataclass import dataclass
 from .node import frozendict, once
 from .stmt import Block
 from .visit import rewrite_statements, substitute, walk, with_recursion_limit

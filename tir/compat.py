@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,6 @@ from .equal import assert_structural_equal, structural_equal, structural_hash
 from .expr import StringImm, as_expr
 from .function import IRModule
 from .intrin_rules import register_intrin_lowering, register_op_attr
-from .lazy_dataclass import dataclass
 from .visit import rewrite, substitute, walk
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import platformdirs
-
-from .lazy_dataclass import dataclass, replace
 
 # Every variable of the environment that the packages read, and what it does; docs/environment.md shows them.
 VARIABLES = {

@@ -7,6 +7,7 @@ results, and how a second function is the gradient of the first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from codegen.calls import Function
@@ -17,7 +18,6 @@ from .errors import BuildError
 from .expr import Var
 from .interp.arguments import evaluate
 from .interp.named_arguments import parameter_names
-from .lazy_dataclass import dataclass
 from .visit import walk
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .dtype import VOID, DType
 from .expr import Call, Expr, IntImm, StringImm, as_expr, cast
-from .lazy_dataclass import dataclass, field, replace
 from .names import did_you_mean
 from .op_table import FLOAT_FUNCTIONS, WITH_NUMPY, WITHOUT_NUMPY, rows
 

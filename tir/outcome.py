@@ -8,10 +8,10 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import TirError
-from .lazy_dataclass import dataclass, field
 from .visit import with_recursion_limit
 
 _SHOWN: dict[Any, Any] = {}  # warnings that were given here: Python shows one of a place once

@@ -10,12 +10,12 @@ import re
 import shlex
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from . import extension
 from .intrin_rules import register_intrin_rule as register_intrin_rule  # as tvm.target.register_intrin_rule
-from .lazy_dataclass import dataclass, field
 from .names import did_you_mean
 from .neighbours import written_here
 

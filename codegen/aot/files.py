@@ -6,13 +6,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import dataclass, field
 
 from .. import container
 from ..c_names import identifier

@@ -6,10 +6,10 @@ x86-64 alone: its processors say by the instruction CPUID what they have, and th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import dataclass
 from tir.target import Target
 
 from ..llvm.compile import Machine, architecture

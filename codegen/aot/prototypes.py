@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tir.buffer import Buffer
@@ -12,7 +13,6 @@ from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Var
 from tir.function import PrimFunc
-from tir.lazy_dataclass import dataclass, field, replace
 
 from ..c_names import identifier, is_reserved, parameter
 from ..llvm.signature import buffer_alignment, slots_of

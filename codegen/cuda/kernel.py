@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from math import prod
 
 from tir.aliases import overlapping, parameter_pointers
@@ -12,7 +13,6 @@ from tir.errors import BuildError
 from tir.expr import Expr, IntImm, Var
 from tir.function import PrimFunc
 from tir.launches import bytes_of
-from tir.lazy_dataclass import dataclass
 from tir.levels import LANES, LAUNCH_AXES, THREAD_AXES
 from tir.stmt import Allocate, AttrStmt
 from tir.transform.engines import engine_memory

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 from tir.dtype import DType
 from tir.expr import Call, Expr, IntImm, Var
-from tir.lazy_dataclass import dataclass
 from tir.levels import is_shared
 from tir.op import string_arg
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tir.aliases import shares_memory
 from tir.buffer import Buffer
 from tir.dtype import DType
 from tir.expr import Add, BufferLoad, Call, Expr, IntImm, Ramp, Var, is_const
-from tir.lazy_dataclass import dataclass
 from tir.levels import is_fragment
 from tir.stmt import BufferStore, DeclBuffer, LetStmt
 from tir.transform.layout import dot, strides_of

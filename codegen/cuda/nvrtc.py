@@ -7,11 +7,11 @@ import hashlib
 import json
 import logging
 import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import asdict, dataclass
 
 from .. import disk
 

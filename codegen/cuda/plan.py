@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from tir.dtype import DType
 from tir.errors import RunError
 from tir.expr import Var
 from tir.interp.numbers import encode, is_small_float, storage_dtype
-from tir.lazy_dataclass import dataclass
 
 from .tensor_map import BYTES, MapParameter, TensorMap
 

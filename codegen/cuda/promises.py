@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tir.aliases import overlapping, parameter_pointers
@@ -10,7 +11,6 @@ from tir.analysis.effects import effects
 from tir.buffer import Buffer
 from tir.expr import And, BufferLoad, Or, Var, choice_parts
 from tir.function import PrimFunc
-from tir.lazy_dataclass import dataclass
 from tir.stmt import IfThenElse
 from tir.visit import walk
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tir.display import CallableReport, html_table, text_table
 from tir.errors import BuildError
 from tir.launches import bytes_of
-from tir.lazy_dataclass import dataclass
 from tir.levels import is_shared
 from tir.stmt import Allocate
 from tir.target import Target

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tir.arith import simplify
 from tir.dtype import DType
 from tir.errors import BuildError, RunError
 from tir.expr import Call, Expr, IntImm, Var, const
-from tir.lazy_dataclass import dataclass, field
 from tir.op import string_arg
 from tir.visit import free_vars, substitute
 

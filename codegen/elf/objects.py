@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import dataclass, field
 
 MAGIC = b"\x7fELF\x02\x01\x01"
 WRITE, ALLOC, EXECUTE = 1, 2, 4  # flags of a section

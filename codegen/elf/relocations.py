@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tir.errors import BuildError
-from tir.lazy_dataclass import dataclass
 
 _LOW_12 = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}  # of an addition, and of loads and stores of 1 to 16 bytes
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-
-from tir.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 from .compile import Machine, architecture, machine, optimised
 

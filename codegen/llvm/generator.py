@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
@@ -13,7 +14,6 @@ from tir.arith.bounds import wraps
 from tir.arith.linear import is_index
 from tir.dtype import DType
 from tir.expr import BufferLoad, Expr, IntImm, Var
-from tir.lazy_dataclass import dataclass, field
 from tir.stmt import LetStmt, Stmt
 
 from ..rules import Dispatch, Rules

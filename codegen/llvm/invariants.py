@@ -7,10 +7,10 @@ it is faster, and the loop has no division left that would keep LLVM from making
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tir.expr import Broadcast, BufferLoad, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Let, Mod, Var
-from tir.lazy_dataclass import dataclass, field
 from tir.stmt import For, LetStmt, Stmt
 from tir.visit import free_vars, kinds, nodes_of, walk
 

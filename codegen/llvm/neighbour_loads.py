@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -20,7 +21,6 @@ from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.expr import COMPARED, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
 from tir.function import PrimFunc
-from tir.lazy_dataclass import dataclass
 from tir.node import once
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from tir.visit import has_load, is_pure, kinds, statements, walk

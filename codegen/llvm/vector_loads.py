@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +11,6 @@ from tir.arith import simplify
 from tir.arith.linear import is_index, key
 from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.expr import Add, Broadcast, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast, is_const
-from tir.lazy_dataclass import dataclass
 from tir.visit import walk
 
 from .generator import Generator

@@ -7,11 +7,10 @@ reads shared memory, and then writes global memory, when its group is waited for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from .atomics import operation
 from .compiler import Compiler, Get

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from .compiler import Compiler, step
 from .loads import access, find, take_hints

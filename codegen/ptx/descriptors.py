@@ -10,9 +10,9 @@ layout.) The swizzle itself is that of :func:`codegen.ptx.tensor_maps.swizzled`.
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from tir.lazy_dataclass import dataclass
+import numpy as np
 
 from .tensor_maps import swizzled
 

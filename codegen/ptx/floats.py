@@ -7,12 +7,11 @@ formats are computed in such pairs and rounded once; float64 has its own exact s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 Array = np.ndarray
 MODES = ("rn", "rz", "rm", "rp", "rna")

@@ -8,11 +8,10 @@ wrote, or by one that has synchronised since (at a barrier, by a warp operation,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from .memory import Space
 from .syntax import Instruction, PTXFault

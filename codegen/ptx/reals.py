@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from .floats import F32, HALVES, add, directed64, flush, fma64, fma_narrow, quotient, root
 from .table import Array, Elementwise, Mods, form, form_of_floats

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tir.display import CallableReport, html_table, text_table
 from tir.interp.gpu.counts import HEAD, Cost
-from tir.lazy_dataclass import dataclass
 
 _HEAD = (
     "kernel", "grid", "block", "registers", "instructions", "memory", "floats", "tensor cores", "barriers", "others",

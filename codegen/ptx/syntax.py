@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from tir.errors import BuildError, RunError
-from tir.lazy_dataclass import dataclass, field
 
 
 class PTXError(BuildError):

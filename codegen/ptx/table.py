@@ -8,11 +8,10 @@ bits; .pred is bool.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from ..rules import registering
 from .syntax import BYTES, Instruction, PTXError

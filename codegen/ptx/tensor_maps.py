@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tir.dtype import DType
 from tir.errors import RunError
-from tir.lazy_dataclass import dataclass
 
 from .memory import GLOBAL, GlobalMemory
 from .syntax import PTXFault

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass, field
 
 from .compiler import Compiler, Get, step
 from .loads import access

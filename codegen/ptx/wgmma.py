@@ -8,11 +8,10 @@ registers of A be written, and shared memory that it reads is watched. Registers
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from tir.lazy_dataclass import dataclass
 
 from . import unknown
 from .compiler import Compiler, Get, step

@@ -13,9 +13,9 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from tir.lazy_dataclass import dataclass
 from tir.target import threads
 
 

@@ -9,13 +9,13 @@ count too: loop bounds, conditions, predicates and bindings of inner blocks, pla
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import is_not
 from typing import Any
 
 from ..aliases import Memory, Views, in_source, memory_of, shares_memory, sharing, source_of, views_in
 from ..buffer import Buffer, BufferRegion, MatchBufferRegion, Range, as_rows, decl_buffer
 from ..expr import And, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Var, const, is_const, one
-from ..lazy_dataclass import dataclass, field, replace
 from ..node import Node, cached_property, changed, once, record
 from ..op import OPS, effect_of
 from ..stmt import (

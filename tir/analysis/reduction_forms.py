@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..arith.linear import key
@@ -35,7 +36,6 @@ from ..expr import (
     all_of,
     const,
 )
-from ..lazy_dataclass import dataclass
 from ..node import once
 from ..op import call
 from ..render import short_text

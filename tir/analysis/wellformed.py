@@ -9,6 +9,7 @@ checked at the statements that it made. The rules about one node are with the no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion
 from ..errors import WellFormedError
 from ..expr import BinaryOp, BufferLoad, Call, Expr, FloatImm, IntImm, Let, Reduce, Var
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 from ..levels import is_launch_axis
 from ..node import Node, once
 from ..render import to_lines

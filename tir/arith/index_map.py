@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ..buffer import Range, index_expr
@@ -24,7 +25,6 @@ from ..expr import (
     logical_not,
     matched,
 )
-from ..lazy_dataclass import dataclass
 from ..node import Node, node
 from ..op import OPS
 from ..visit import nodes_of, rewrite, substitute, walk

@@ -8,6 +8,7 @@ sum of scaled splits plus a base. Split, fuse, reorder and layout changes produc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -34,7 +35,6 @@ from ..expr import (
     min_,
     one,
 )
-from ..lazy_dataclass import dataclass, field
 from ..node import record
 from ..visit import nodes_of, uses_var
 from .analyzer import Analyzer

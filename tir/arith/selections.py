@@ -11,6 +11,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtype import DType
@@ -39,7 +40,6 @@ from ..expr import (
     Var,
     choice_parts,
 )
-from ..lazy_dataclass import dataclass, replace
 from ..render import short_text
 from ..visit import nodes_of, rewrite, walk
 from .analyzer import Analyzer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Call, Expr
-from ..lazy_dataclass import dataclass
 from ..visit import rewrite, walk
 from .analyzer import Analyzer
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
-
-from ..lazy_dataclass import dataclass, field
 
 
 @dataclass

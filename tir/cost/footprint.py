@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import gcd, prod
 from typing import Any
 
@@ -19,7 +20,6 @@ from ..arith.regions import Box, relax
 from ..buffer import Buffer, Range
 from ..expr import Add, Call, Div, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul, Sub, Var, const
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass, field
 from ..node import cached_property, once
 from ..op import effect_of
 from ..stmt import PARALLEL, SERIAL, BlockRealize, For, IfThenElse, Stmt

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import log2
 from typing import Any
 
 from ..display import FAINT, duration, html_table, svg_box, svg_figure, svg_text, text_table
-from ..lazy_dataclass import dataclass
 from ..target import Target
 
 LEVELS = ("registers", "L1", "L2", "L3")  # what holds data, nearest first; then memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from codegen.module import Module
 
-from ..lazy_dataclass import dataclass
 from ..node import cached_property
 from .model_calls import Model, Parameter
 from .sizes import Extent

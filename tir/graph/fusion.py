@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -12,7 +13,6 @@ from ..checked import checked
 from ..errors import ModelError
 from ..expr import BufferLoad, Expr, Reduce, Var, as_expr, is_const
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..names import did_you_mean
 from ..node import cached_property
 from ..stmt import AssertStmt, Block, BlockRealize, BufferStore, IterVar, Range, SeqStmt, seq

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from ..dtype import DType
 from ..errors import ModelError, TirError
 from ..expr import Expr, IntImm
 from ..interp.numbers import array_dtype
-from ..lazy_dataclass import dataclass, field
 from ..names import identifier
 from ..node import cached_property
 from ..ops import registry

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..lazy_dataclass import dataclass
 from .fusion import groups, keeps_rows
 from .graph import Builder, Graph, Node, Value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,6 @@ from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import IntImm
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass, replace
 from ..names import identifier, unique_name
 from ..node import frozendict
 from ..progress import track

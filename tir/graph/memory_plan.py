@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..display import html_table, text_table
 from ..errors import ModelError
-from ..lazy_dataclass import dataclass, field
 from .fusion import Group
 from .graph import Value
 from .sizes import ALIGNMENT, Extent, Size, aligned, number, symbols, usual

@@ -6,6 +6,7 @@ import ctypes
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from codegen.module import Module
 
 from ..dtype import DType
 from ..errors import RunError
-from ..lazy_dataclass import dataclass
 from ..names import did_you_mean
 from .arrays import arrays_of, memory, mismatch
 from .sizes import Extent, Size, number, symbols

@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from ..errors import RunError
 from ..expr import BufferLoad, Call, StringImm, Var, const
 from ..function import PrimFunc
 from ..interp.numbers import array_dtype, storage_dtype
-from ..lazy_dataclass import asdict, dataclass
 from ..node import frozendict
 from ..stmt import Evaluate, IfThenElse, SeqStmt, Stmt
 from ..transform import simplify

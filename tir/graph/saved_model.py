@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from codegen.module import LLVMModule, LoadedModule, Module, load
 from ..dtype import DType
 from ..errors import BuildError
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from .model_calls import Model, Parameter
 from .sizes import parsed
 

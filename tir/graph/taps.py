@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..lazy_dataclass import dataclass
 from ..ops.nn.checks import numbers
 from ..ops.nn.window_shapes import dilated, pads_of
 from ..target import CPUS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..checked import checked
 from ..errors import ModelError
-from ..lazy_dataclass import dataclass
 from ..names import did_you_mean
 from ..te import Pattern
 from .fusion import pattern_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..graph import Value
 from ..graph.sizes import Extent, is_fixed
-from ..lazy_dataclass import dataclass
 from .making import LAYOUTS, Unsupported, axis_of
 from .onnx_table import Call, row
 from .resize_tables import resized, weights_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..graph import Value
-from ..lazy_dataclass import dataclass
 from .making import Unsupported, require_few
 from .onnx_ml import ML, attribute, classified, floats, labels_of, transformed, two_scores
 from .onnx_table import Call, row

@@ -6,13 +6,13 @@ import copy
 import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..collecting import seldom_collected
 from ..errors import BuildError, ModelError, TirError
 from ..graph import CompiledModel, compile_graph
 from ..interp.dlpack import as_given
-from ..lazy_dataclass import dataclass
 from ..target import CPUS, Target
 from ..visit import with_room
 from .making import Fault, Faults, Unsupported, reason

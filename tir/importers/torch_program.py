@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from ..dtype import DType
 from ..errors import ModelError
 from ..interp.numbers import array_dtype
-from ..lazy_dataclass import dataclass, field
 from .torch_in_place import changed_alone, changes
 from .torch_table import Result
 

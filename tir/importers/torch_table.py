@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from ..extension import load_files
 from ..graph import Builder, Value
 from ..graph.sizes import Size, is_fixed
 from ..interp.numbers import array_dtype, wrap
-from ..lazy_dataclass import dataclass
 from ..names import did_you_mean
 from ..ops.promotion import wide
 from .making import NO_ROW, Making, Unsupported

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..dtype import DType
-from ..lazy_dataclass import dataclass
 from . import x86
 
 LANES = 16  # sums in a vector, and in a row of a tile

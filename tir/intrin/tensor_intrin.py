@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import extension
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..names import resembling
 
 

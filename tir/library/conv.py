@@ -4,8 +4,9 @@
 # The dialect calls in annotations: T.Buffer(shape, dtype).
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..script import tir as T
 
 

@@ -7,6 +7,7 @@ program, whose shared buffers have their final shape.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from ..buffer import Buffer
 from ..display import svg_box, svg_figure, svg_text
 from ..errors import ScheduleError
 from ..expr import IntImm
-from ..lazy_dataclass import dataclass
 from ..schedule.state import State, label
 from .bank_accesses import BankAccess, bank_accesses, banks_figure, banks_text
 from .element_accesses import points_of

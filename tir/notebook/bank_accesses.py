@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,7 +12,6 @@ from ..display import FAINT, NO, YES, svg_box, svg_figure, svg_text, text_table
 from ..errors import TirError
 from ..expr import IntImm, Var
 from ..interp.gpu.counts import BANKS, WORD, bank_passes
-from ..lazy_dataclass import dataclass
 from ..levels import THREAD_AXES, is_block_axis, is_shared
 from ..render import short_text
 from ..schedule.state import State

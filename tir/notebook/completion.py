@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ..lazy_dataclass import dataclass
 from ..schedule import Schedule
 from ..schedule.offers import choices
 from ..schedule.primitive import Primitive, lookup

@@ -6,12 +6,12 @@ Exact where indices, guards and loops are integer arithmetic on loops; a box tha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.effects import Effect
 from ..arith.pointwise import Unsupported, compile_numpy
 from ..expr import IntImm, Ramp, Var, as_expr
-from ..lazy_dataclass import dataclass
 from ..render import short_text
 from ..visit import has_load
 

@@ -4,6 +4,7 @@ as a figure."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import log2
 
 from ..analysis.index import BlockRef, LoopRef
@@ -11,7 +12,6 @@ from ..cost.footprint import footprint
 from ..cost.footprint_table import COLOURS, Level, number
 from ..display import FAINT, YES, svg_box, svg_figure, svg_text, text_table
 from ..expr import IntImm, Var
-from ..lazy_dataclass import dataclass, field
 from ..render import short_text
 from ..schedule.state import State, label
 from ..stmt import SERIAL, BlockRealize, For

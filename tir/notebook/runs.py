@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,7 +17,6 @@ from ..expr import IntImm
 from ..function import IRModule, PrimFunc
 from ..interp import run
 from ..interp.same_results import compare, copied, symbolic_sizes
-from ..lazy_dataclass import dataclass
 from ..target import GPUS, Target
 from ..testing.oracle import assert_same_call, random_inputs, usual_engine
 

@@ -6,11 +6,11 @@ valid across steps, copies and undo for as long as its loop or block exists.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..checked import checked
 from ..expr import Var
-from ..lazy_dataclass import dataclass
 from ..stmt import Block, For
 
 

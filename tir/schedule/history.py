@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 
 from ..function import IRModule
-from ..lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import extension
@@ -18,7 +19,6 @@ from ..display import html_table, text_table
 from ..errors import ScheduleError, attempt
 from ..expr import IntImm
 from ..intrin import TensorIntrin
-from ..lazy_dataclass import dataclass, field
 from ..levels import AXES
 from .handles import BlockRV, LoopRV
 from .primitive import PRIMITIVES, Primitive, request_text

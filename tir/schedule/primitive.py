@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -39,7 +40,6 @@ from ..analysis.dependence.equivalence import SameMeaning
 from ..analysis.dependence.tiers import require_legal
 from ..analysis.index import BlockRef, LoopRef
 from ..errors import DoesNotFit, InternalError, ScheduleError, TirError
-from ..lazy_dataclass import dataclass, field, replace
 from ..names import did_you_mean
 from ..neighbours import call_here
 from .handles import BlockRV, LoopRV

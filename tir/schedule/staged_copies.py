@@ -7,6 +7,7 @@ their places among the statements of a host (a loop or a block), and the stateme
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
@@ -21,7 +22,6 @@ from ..arith.regions import intersect
 from ..buffer import SCOPES, Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..errors import require
 from ..expr import TRUE, BufferLoad, Expr, Var, cast
-from ..lazy_dataclass import dataclass, field
 from ..names import near_names
 from ..node import cached_property, frozendict
 from ..poly import Relation

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from ..lazy_dataclass import dataclass, replace
 from .highlight import Diff
 
 SAME, ADDED, REMOVED, CHANGED, MOVED_TO, MOVED_FROM, GAP = "same", "added", "removed", "changed", "to", "from", "gap"

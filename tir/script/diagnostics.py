@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ParseError
-from ..lazy_dataclass import dataclass, field
 from ..names import resembling
 from ..node import Span
 

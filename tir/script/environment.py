@@ -11,11 +11,11 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion
 from ..expr import Expr, Var
-from ..lazy_dataclass import dataclass
 from ..node import Memo, Node
 from ..visit import walk
 from .buffer_methods import attribute

@@ -6,13 +6,13 @@ Using them outside a prim_func is an error.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..buffer import Buffer, BufferRegion, IterVar, Range
 from ..dtype import DType
 from ..errors import TirError
 from ..expr import Expr, Var
-from ..lazy_dataclass import dataclass, field
 
 
 class Frame:

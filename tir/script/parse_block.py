@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ..buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range, index_expr
@@ -12,7 +13,6 @@ from ..dtype import HANDLE, DType
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Call, Expr, IntImm, StringImm, Var, as_bool, as_expr, cast, const
 from ..function import require_name
-from ..lazy_dataclass import dataclass, field, replace
 from ..names import claimed
 from ..node import freeze
 from ..stmt import Allocate, AllocateConst, AttrStmt, Block, BlockRealize, BufferRealize, DeclBuffer, LetStmt, Stmt

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +18,6 @@ from ..aliases import reads_memory
 from ..buffer import Buffer, BufferRegion
 from ..dtype import DType
 from ..expr import Expr, Var, const
-from ..lazy_dataclass import dataclass
 from ..stmt import LetStmt
 from . import frames as f
 from .diagnostics import type_name

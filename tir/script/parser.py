@@ -7,6 +7,7 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Annotated, Any, overload
 
@@ -15,7 +16,6 @@ from ..dtype import HANDLE, VOID, DType
 from ..errors import ParseError
 from ..expr import TRUE, Var
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 from ..node import freeze, frozendict
 from ..stmt import Block, BlockRealize, Stmt
 from ..visit import rewrite, with_recursion_limit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer
-from ..lazy_dataclass import dataclass
 from ..stmt import Stmt, seq
 
 # A statement, or what wraps everything after it in the scope (let, allocate, attr …).

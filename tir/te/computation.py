@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arith.index_map import IndexFunction
 from ..buffer import Range
 from ..dtype import DType
 from ..expr import Expr, Let, Reduce, Var, const
-from ..lazy_dataclass import dataclass, replace
 from ..visit import walk, with_recursion_limit
 from .sharing import bound_once
 from .tag import notes

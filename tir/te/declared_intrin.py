@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..buffer import Buffer, decl_buffer
@@ -13,7 +14,6 @@ from ..expr import TRUE, Expr, Var
 from ..function import PrimFunc
 from ..intrin import TensorIntrin
 from ..ir_builder import effect
-from ..lazy_dataclass import dataclass
 from ..names import identifier
 from ..node import EMPTY, frozendict
 from ..stmt import Block, BlockRealize, Stmt

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import Expr, Var
 from ..ir_builder import effect
-from ..lazy_dataclass import dataclass, replace
 from ..stmt import Stmt
 from ..visit import free_vars
 from .tag import notes

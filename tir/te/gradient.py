@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..arith import Analyzer, simplify
@@ -28,7 +29,6 @@ from ..expr import (
     is_const,
     logical_not,
 )
-from ..lazy_dataclass import dataclass, field
 from ..op import call
 from ..render import short_text
 from ..visit import substitute, uses_var

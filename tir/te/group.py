@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..lazy_dataclass import dataclass
 from .tensor import Operation, PlaceholderOp, Tensor
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import builtins
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
@@ -18,7 +19,6 @@ from .. import ir_builder
 from ..buffer import Buffer, Range, decl_buffer
 from ..expr import Expr, as_expr
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass, field
 from ..script import source as _source
 from ..script.environment import Environment
 from ..script.parser import Options, parse_function

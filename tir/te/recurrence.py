@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..arith import Analyzer, simplify
@@ -11,7 +12,6 @@ from ..buffer import Range
 from ..dtype import DType
 from ..equal import structural_equal
 from ..expr import Expr, Var
-from ..lazy_dataclass import dataclass, field, replace
 from ..visit import substitute
 from .computation import ComputeOp
 from .tag import notes

@@ -10,6 +10,7 @@ The steps of the last replay are kept: those that two replays begin with are not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from ..arith import Analyzer
 from ..buffer import Buffer
 from ..errors import ScheduleError, attempt
 from ..expr import NE, IntImm, Var
-from ..lazy_dataclass import dataclass
 from ..levels import is_block_axis, is_thread_axis
 from ..visit import free_vars
 from .declared_intrin import TensorIntrinDecl

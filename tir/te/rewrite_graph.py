@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arith import simplify
 from ..buffer import Range
 from ..expr import TRUE, Expr, Reduce, Var, all_of, const, is_const
-from ..lazy_dataclass import dataclass, replace
 from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp, axes_of
 from .split_reductions import reduction_groups

@@ -7,6 +7,7 @@ one computation share a helper. A reduction under a condition is computed only w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis.block_regions import hulls_without_data
@@ -14,7 +15,6 @@ from ..arith import Analyzer, simplify
 from ..buffer import Range
 from ..equal import structural_equal
 from ..expr import Add, Call, Expr, IntImm, Let, Max, Min, Mul, Reduce, Var, all_of, const, logical_not, max_
-from ..lazy_dataclass import dataclass, field
 from ..names import unique_name
 from ..visit import rewrite, substitute, uses_var
 from .computation import ComputeOp, free_variables, has_reduction

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..arith import Analyzer
 from ..buffer import Range
 from ..errors import ScheduleError
 from ..expr import Expr, IntImm, Var, as_bool, const
-from ..lazy_dataclass import dataclass, field
 from ..node import Span
 from .hybrid import HybridOp
 from .recurrence import ScanOp

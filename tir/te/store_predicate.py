@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.index import BlockRef, LoopRef, index_of
 from ..errors import ScheduleError
 from ..expr import Expr, Var, conjuncts
-from ..lazy_dataclass import dataclass
 from ..levels import is_private
 from ..poly import Formula, IntegerSet, Names, Undecided, decide
 from ..script.printer import short_text

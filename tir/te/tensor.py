@@ -11,13 +11,13 @@ import importlib
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..buffer import IterVar, Range, index_expr
 from ..dtype import DType
 from ..expr import Expr, IntImm, Var, as_expr, const
 from ..function import IRModule
-from ..lazy_dataclass import dataclass, field
 from ..neighbours import call_here
 from ..node import EMPTY, Span, node
 from ..visit import rewrite, walk

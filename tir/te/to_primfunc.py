@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.block_regions import block_access_region
@@ -13,7 +14,6 @@ from ..dtype import HANDLE, VOID
 from ..equal import structural_equal
 from ..expr import TRUE, BufferLoad, Expr, Reduce, Var, const, is_const
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..names import claimed, identifier, unique_name
 from ..node import frozendict
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Stmt, in_lets, root_block, seq

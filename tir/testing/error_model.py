@@ -10,6 +10,7 @@ order are off by at most (n - 1) u sum |x_i| to first order in u (Higham, Accura
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ from ..expr import (
 )
 from ..function import PrimFunc
 from ..interp import numbers
-from ..lazy_dataclass import dataclass
 from ..node import Node, frozendict
 from ..op import call
 from ..stmt import Block, BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt, in_lets

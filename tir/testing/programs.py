@@ -7,9 +7,9 @@ and results can be compared for equality.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass, field
 from .decisions import Choice, SeededChoice
 
 SIZES = (1, 2, 3, 4, 5, 7, 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from ..analysis.wellformed import verify
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..expr import TRUE, BufferLoad, Expr, FloatImm, IntImm, Let, Reduce, Var, const, is_const
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 from ..node import frozendict
 from ..schedule import Schedule
 from ..schedule.trace import Entry, Trace

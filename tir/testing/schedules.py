@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..arith.index_map import IndexMap
 from ..errors import InternalError, ScheduleError, attempt
 from ..expr import constant
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 from ..names import did_you_mean
 from ..schedule import Schedule
 from ..schedule.offers import choices

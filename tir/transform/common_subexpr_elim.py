@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..aliases import may_alias
@@ -11,7 +12,6 @@ from ..analysis.evaluation import evaluated_parts
 from ..arith.linear import key
 from ..expr import BufferLoad, Call, Expr, FloorDiv, FloorMod, Let, Mod, Var
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass, field
 from ..op import OPS, effect_of
 from ..stmt import (
     Allocate,

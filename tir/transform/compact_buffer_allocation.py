@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import shares_memory
@@ -15,7 +16,6 @@ from ..buffer import Buffer, BufferRegion, Range
 from ..expr import BufferLoad, Expr, IntImm, Var, all_of, as_bool, const, is_const
 from ..function import PrimFunc
 from ..launches import is_launch
-from ..lazy_dataclass import dataclass
 from ..levels import shared_axes
 from ..node import Node
 from ..stmt import Allocate, Block, BufferStore, DeclBuffer, For, Stmt

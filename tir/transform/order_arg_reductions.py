@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import may_alias
@@ -14,7 +15,6 @@ from ..arith.selections import knowing_less, starts_of_ascending
 from ..errors import refusal
 from ..expr import Expr, FloatImm, IntImm, Select, Var
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..poly import Formula, IntegerSet, Names, Relation, decide
 from ..stmt import SERIAL, UNROLLED, Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, at_once, in_loops, seq
 from ..visit import contains, rewrite, substitute, uses_var, walk

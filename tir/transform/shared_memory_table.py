@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..display import html_table, svg_box, svg_figure, svg_text, text_table
-from ..lazy_dataclass import dataclass
 
 HEAD = ("kernel", "buffer", "scope", "bytes", "lifetime", "offset")
 NUMBERS = (0, 3, 5)  # the columns with numbers

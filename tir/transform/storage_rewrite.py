@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from ..arith.linear import key
 from ..expr import Var, is_const
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass, field
 from ..levels import GLOBAL, LOCAL
 from ..stmt import SERIAL, UNROLLED, Allocate, AttrStmt, BufferStore, For, Stmt
 from ..visit import free_vars, nodes_of, statements, substitute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..aliases import shares_memory
@@ -12,7 +13,6 @@ from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, Var, const, constant
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..node import frozendict
 from ..stmt import Block, BufferStore
 from ..visit import rewrite, walk

@@ -11,11 +11,11 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..lazy_dataclass import dataclass
 from ..target import Target
 from .result import Result
 from .session import runner_for, tune_source

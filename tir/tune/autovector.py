@@ -9,12 +9,12 @@ keep their order.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arith.linear import key
 from ..buffer import Buffer
 from ..expr import Add, BufferLoad, Call, Cast, Expr, FloatImm, FloorDiv, FloorMod, IntImm, Max, Min, Sub, Var
-from ..lazy_dataclass import dataclass, replace
 from ..stmt import SERIAL, UNROLLED, VECTORIZED, Block, BlockRealize, BufferStore, Evaluate, For
 from ..visit import rewrite, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import gcd, prod
 from typing import Any
@@ -19,7 +20,6 @@ from ..cost.footprint import Part
 from ..cost.footprint_table import Machine
 from ..expr import Add, BufferLoad, Call, Div, Expr, IntImm, Max, Min, Mul, Shuffle, Sub, Var, const, constant
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass, replace
 from ..stmt import (
     PARALLEL,
     SERIAL,

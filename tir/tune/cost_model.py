@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from math import inf, prod
 
 from ..analysis.index import index_of
@@ -20,7 +21,6 @@ from ..display import duration
 from ..expr import BufferLoad, Mul, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
-from ..lazy_dataclass import dataclass, field
 from ..schedule import Schedule
 from ..schedule.constants import at_each_call
 from ..stmt import Block

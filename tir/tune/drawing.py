@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from math import log
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 from ..equal import structural_digest
 from ..errors import TirError
 from ..function import IRModule
-from ..lazy_dataclass import dataclass
 from ..schedule import Schedule, Trace
 from ..schedule.trace import Entry, replay_steps
 from ..target import Target

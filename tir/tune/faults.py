@@ -5,9 +5,8 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
-
-from ..lazy_dataclass import dataclass
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, prod
 from typing import Any
 
@@ -21,7 +22,6 @@ from ..expr import Add, BufferLoad, Call, Div, Expr, FloatImm, IntImm, Mul, Sub,
 from ..function import IRModule, PrimFunc
 from ..interp.gpu.counts import SECTOR, bank_passes, sectors
 from ..launches import is_launch
-from ..lazy_dataclass import dataclass, field
 from ..levels import is_private, is_shared
 from ..schedule import Schedule
 from ..stmt import UNROLLED, Allocate, BufferStore, Evaluate, For

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import dropwhile
 from math import prod
 from typing import Any
@@ -18,7 +19,6 @@ from ..buffer import Buffer, IterVar
 from ..errors import ScheduleError
 from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
 from ..function import PrimFunc
-from ..lazy_dataclass import dataclass
 from ..node import Memo, MemoAmong, cached_property, once
 from ..op import effect_of
 from ..schedule import BlockRV, LoopRV, Schedule

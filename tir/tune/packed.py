@@ -6,9 +6,9 @@ A group is as many neighbours along the reduction as one instruction multiplies 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ..intrin.dot_products import LANES, DotProduct
-from ..lazy_dataclass import dataclass, replace
 from ..node import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
 from .nest import Nest, volume

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 from ..display import FAINT, NO, duration, svg_figure, svg_text
-from ..lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from .result import Result, Tuned

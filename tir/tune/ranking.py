@@ -11,11 +11,11 @@ import hashlib
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import log, prod
 from typing import TYPE_CHECKING, Any
 
 from ..expr import IntImm
-from ..lazy_dataclass import dataclass
 from ..schedule import ExprRV, Trace
 from ..schedule.trace import Entry
 from .space import ODDS

@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..display import duration, html_table, text_table
 from ..errors import TirError
 from ..function import IRModule
-from ..lazy_dataclass import dataclass
 from ..node import cached_property
 from ..schedule import Schedule
 from ..target import Target

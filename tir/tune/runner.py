@@ -7,11 +7,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import TirError
 from ..function import IRModule
-from ..lazy_dataclass import dataclass, field
 from ..target import Target
 from .folder import Folder
 from .process import CandidateFailed, Child, ChildFailed

@@ -10,11 +10,11 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..equal import structural_digest, structural_equal
 from ..errors import TirError
-from ..lazy_dataclass import dataclass, field, replace
 from ..node import cached_property
 from ..schedule import Schedule
 from .cost_model import Roofline, roofline

@@ -10,13 +10,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from ..checked import checked
 from ..errors import TirError
 from ..function import HasProgram, IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 from ..schedule import Schedule, Trace
 from ..target import GPUS, Target
 from ..target import threads as usual_threads

@@ -9,6 +9,7 @@ may be returned as a function that makes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from math import exp
 from typing import Any, TypeVar
 
@@ -18,7 +19,6 @@ from ..analysis.contents import members_of, trimmed
 from ..analysis.index import index_of
 from ..cost.footprint_table import Machine
 from ..errors import InternalError, ScheduleError, refusal
-from ..lazy_dataclass import dataclass, field
 from ..node import cached_property
 from ..schedule import Schedule
 from ..stmt import BlockRealize

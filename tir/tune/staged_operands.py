@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from ..buffer import Buffer
 from ..expr import BufferLoad, IntImm, Var
-from ..lazy_dataclass import dataclass
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from ..visit import walk

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ..canonical import canonical
 from ..function import IRModule, PrimFunc
-from ..lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

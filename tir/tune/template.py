@@ -13,11 +13,11 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..checked import checked
 from ..errors import TirError
-from ..lazy_dataclass import dataclass
 from ..schedule import Schedule
 from ..schedule.handles import LoopRV
 from .drawing import Source

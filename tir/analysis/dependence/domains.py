@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import Any
@@ -17,7 +18,6 @@ from ...arith.swizzle import without_all
 from ...buffer import Buffer, Range
 from ...errors import require
 from ...expr import EQ, NE, Expr, IntImm, Var, all_of, conjuncts, const, is_const, logical_or
-from ...lazy_dataclass import dataclass
 from ...node import cached_property, once, record
 from ...poly import Formula, Names
 from ...stmt import Block, BlockRealize, BufferStore

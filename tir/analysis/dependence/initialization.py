@@ -4,13 +4,13 @@ iteration of a loop, which makes the buffer privatizable."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import shares_memory, sharing
 from ...buffer import Buffer
 from ...expr import Var
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...levels import ends_with_launch, shared_axes
 from ...poly import Formula, Names, NotAffine, Relation
 from ...stmt import BlockRealize, BufferStore, For

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from ...aliases import shares_memory
 from ...buffer import Buffer
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...poly import IntegerSet, Names, NotAffine, Relation, decide
 from .relations import Context, Touch, at_times, is_exact, same_element, timed, unkilled
 from .statements import statements_of

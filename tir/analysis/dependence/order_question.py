@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
 from ...equal import structural_equal
 from ...expr import Expr, Var
-from ...lazy_dataclass import dataclass
 from ...node import cached_property
 from ...poly import Relation
 from ...visit import vars_in

@@ -7,6 +7,7 @@ instance is identified by ``coords``; ``time`` gives each instance its timestamp
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import is_, itemgetter
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from ...aliases import memory_of, shares_memory, sharing
 from ...buffer import Buffer, MatchBufferRegion
 from ...expr import EQ, Expr, IntImm, Not, Var, const, is_const
-from ...lazy_dataclass import dataclass, field, replace
 from ...node import cached_property, changed, frozendict
 from ...poly import Formula, Names
 from ...stmt import (

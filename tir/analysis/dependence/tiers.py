@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
@@ -18,7 +19,6 @@ from ... import config
 from ...buffer import Buffer
 from ...errors import ScheduleError, Unproved
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...node import Memo
 from ...poly import Undecided, decide
 

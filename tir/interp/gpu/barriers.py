@@ -7,11 +7,11 @@ landed, is in the barrier's clock.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...lazy_dataclass import dataclass, field
 from .clocks import Clocks
 from .copies import detach
 from .lanes import EPOCHS, Lanes, Launch

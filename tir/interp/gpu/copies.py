@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...lazy_dataclass import dataclass
 from .access_records import Who, report
 from .lanes import Lanes
 from .memory import View

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...lazy_dataclass import dataclass, field
 from .lanes import Lanes
 from .memory import LocalView
 from .report import Site

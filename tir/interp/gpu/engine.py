@@ -6,11 +6,11 @@ are in groups of the thread that begins them, which waits until they have read s
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...lazy_dataclass import dataclass, field
 from .access_records import Who, report
 from .barriers import Barrier, fence_initialised, named, ready
 from .clocks import under_way

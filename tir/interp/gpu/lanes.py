@@ -6,11 +6,11 @@ says which of them are active: None for all, else an array of their positions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...lazy_dataclass import dataclass
 from .report import Access, Findings, Site
 
 EPOCHS = 1 << 20  # limit of barrier intervals of a block

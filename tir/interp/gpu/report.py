@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import linecache
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...display import NO, html_table, text_table
 from ...errors import RunError
-from ...lazy_dataclass import dataclass, field
 from .counts import HEAD, Cost
 
 MAX_FINDINGS = 64  # distinct ones; the same fault at the same pair of lines is only counted

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...dtype import DType
 from ...errors import RunError
-from ...lazy_dataclass import dataclass
 from .barriers import named
 from .engine import Start, Store, begin_store
 from .lanes import Lanes

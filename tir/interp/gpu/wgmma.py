@@ -12,6 +12,7 @@ swizzle; r counts along m or n, k along the summed axis. The address, before the
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from ...dtype import DType
 from ...errors import RunError
-from ...lazy_dataclass import dataclass, field
 from ..numbers import decode_table, is_small_float, storage_dtype
 from .engine import end_read, keep_reading, read_shared
 from .lanes import Lanes, Launch

@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from ...analysis.private_clause import with_needed_private
 from ...errors import InternalError, ScheduleError
 from ...expr import Var
 from ...function import IRModule, PrimFunc
-from ...lazy_dataclass import dataclass
 from ...levels import ends_with_launch
 from ...node import cached_property
 from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, For, LetStmt, first_line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ...aliases import shares_memory
 from ...analysis.block_regions import accessed_box
@@ -14,7 +15,6 @@ from ...buffer import Buffer
 from ...display import size_text
 from ...expr import IntImm, Var
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...levels import is_launch_axis, is_shared, shared_axes
 from ...node import Memo
 from ...stmt import SERIAL, THREAD_BINDING

@@ -11,6 +11,7 @@ writes in a later statement, or not yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -37,7 +38,6 @@ from ...analysis.simple_blocks import constant
 from ...buffer import Buffer, decl_buffer
 from ...expr import BufferLoad, Expr, Var, is_const
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass, replace
 from ...levels import is_private, is_shared, is_thread_axis
 from ...node import MemoAmong, cached_property, once
 from ...poly import Names, Relation, Undecided, decide, everything

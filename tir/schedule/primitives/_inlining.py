@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import lcm
 
@@ -33,7 +34,6 @@ from ...expr import (
     floormod,
     is_const,
 )
-from ...lazy_dataclass import dataclass
 from ...node import once
 from ...script.printer import short_text
 from ...stmt import Stmt

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, node_of
 from ...annotations import PRIVATE
 from ...errors import require
-from ...lazy_dataclass import dataclass
 from ...names import near_names
 from ...node import Node, freeze, frozendict
 from ...stmt import SERIAL, UNROLLED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from ...analysis.evaluation import entered
@@ -15,7 +16,6 @@ from ...arith.itermap import Division, subspace_divide
 from ...buffer import IterVar, Range
 from ...errors import require
 from ...expr import Expr, Var, all_of, conjuncts, const, is_const
-from ...lazy_dataclass import dataclass
 from ...node import frozendict
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, For, Stmt, in_loops

@@ -7,6 +7,7 @@ preserves the dependences of the program.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import is_
 from typing import Any
@@ -26,7 +27,6 @@ from ...buffer import Buffer, BufferRegion, IterVar, Range
 from ...dtype import DType
 from ...errors import attempt, first_legal, on_refusal, refusal, require
 from ...expr import BufferLoad, Expr, IntImm, Var, all_of, conjuncts, const, is_const
-from ...lazy_dataclass import dataclass
 from ...levels import shared_axes
 from ...script.printer import short_text
 from ...stmt import SERIAL, BufferStore, SeqStmt, Stmt, nest, seq

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import explicit_numbers
@@ -14,7 +15,6 @@ from ...buffer import Buffer, BufferRegion, IterVar, Range, index_expr
 from ...dtype import INT32
 from ...errors import require
 from ...expr import Expr, IntImm, Var, as_expr, const
-from ...lazy_dataclass import dataclass
 from ...node import frozendict
 from ...stmt import Block
 from ..primitive import BadArgument, primitive

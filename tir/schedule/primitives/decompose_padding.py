@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
@@ -14,7 +15,6 @@ from ...arith.linear import linear
 from ...buffer import IterVar, Range
 from ...errors import require, require_none
 from ...expr import GE, GT, LE, LT, BufferLoad, Call, Expr, Select, Var, all_of, conjuncts, const, constant
-from ...lazy_dataclass import dataclass
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt, in_loops
 from ...visit import accesses, free_vars, has_load, refresh, rewrite, substitute, uses_var

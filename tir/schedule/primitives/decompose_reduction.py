@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...aliases import memory_of, sharing
 from ...analysis.block_regions import block_access_region
 from ...analysis.dependence.domains import require_injective
@@ -15,7 +17,6 @@ from ...arith.linear import linear
 from ...buffer import Range
 from ...errors import require, require_none
 from ...expr import Expr, Var, all_of, const, is_const
-from ...lazy_dataclass import dataclass
 from ...levels import is_thread_axis
 from ...node import frozendict
 from ...stmt import THREAD_BINDING, Block, BlockRealize, Stmt, first_line, in_loops, seq

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...analysis.contents import contents
@@ -14,7 +15,6 @@ from ...annotations import PRIVATE
 from ...arith import Analyzer, simplify
 from ...errors import ScheduleError, require, require_none
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, constant, floordiv, floormod, is_const
-from ...lazy_dataclass import dataclass, field
 from ...names import derived_name, unique_name
 from ...node import frozendict
 from ...stmt import PARALLEL, SERIAL, BlockRealize, For, SeqStmt, Stmt

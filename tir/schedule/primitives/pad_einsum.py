@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import shares_memory
@@ -41,7 +42,6 @@ from ...expr import (
     is_const,
     min_,
 )
-from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq

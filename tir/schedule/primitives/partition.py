@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...errors import ScheduleError, require
 from ...expr import Expr, Var, cast, const, constant
-from ...lazy_dataclass import dataclass
 from ...names import derived_name
 from ...stmt import SERIAL, For, SeqStmt, seq
 from ...visit import substitute, vars_in

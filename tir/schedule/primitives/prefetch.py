@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...analysis.block_regions import accessed_box
 from ...analysis.evaluation import as_total
@@ -12,7 +13,6 @@ from ...arith import Analyzer
 from ...buffer import Buffer, IterVar, Range
 from ...errors import require
 from ...expr import TRUE, BufferLoad, Expr, IntImm, Var, const, max_
-from ...lazy_dataclass import dataclass
 from ...levels import ends_with_launch
 from ...op import call
 from ...script.printer import short_text

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...aliases import memory_of, sharing
 from ...analysis.index import LoopRef
 from ...analysis.private_clause import why_not_private, with_private
 from ...buffer import Buffer
 from ...errors import require
-from ...lazy_dataclass import dataclass
 from ...stmt import THREAD_BINDING
 from ...visit import buffers_in
 from ..invariants import Keeps

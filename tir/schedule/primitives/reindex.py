@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import memory_of
@@ -18,7 +19,6 @@ from ...arith.linear import key
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
-from ...lazy_dataclass import dataclass
 from ...stmt import BlockRealize, BufferStore, Stmt
 from ...visit import accesses, contains, has_load, nodes_of, substitute, uses_var
 from ..handles import BlockRV

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.dependence.equivalence import check_recomputing
@@ -10,7 +11,6 @@ from ...analysis.dependence.loop_questions import check_reorder
 from ...analysis.dependence.tiers import require_legal
 from ...analysis.index import LoopRef
 from ...errors import ScheduleError, require, require_none
-from ...lazy_dataclass import dataclass
 from ...stmt import SERIAL, UNROLLED, Block, For, SeqStmt
 from ...visit import vars_in
 from ..invariants import Keeps, Kept

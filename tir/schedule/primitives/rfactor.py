@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import memory_of, sharing
@@ -18,7 +19,6 @@ from ...buffer import Buffer, IterVar, decl_buffer
 from ...equal import structural_equal
 from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Expr, Var, all_of, conjuncts, is_const
-from ...lazy_dataclass import dataclass
 from ...script.printer import short_text
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, For, IfThenElse, Stmt, first_line, in_lets, seq
 from ...visit import accesses, nodes_of, refresh, substitute, uses_var, vars_in, walk

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from ...analysis.index import LoopRef
 from ...errors import require
 from ...expr import IntImm
-from ...lazy_dataclass import dataclass
 from ..handles import ExprRV
 from ..primitive import primitive
 from ..state import State

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import ScheduleError, refusal, require
 from ...expr import IntImm
-from ...lazy_dataclass import dataclass
 from ..handles import ExprRV, Location, LoopRV
 from ..primitive import primitive
 from ..state import State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef
@@ -12,7 +13,6 @@ from ...arith.linear import key
 from ...buffer import Buffer, IterVar, decl_buffer
 from ...errors import require
 from ...expr import EQ, BufferLoad, Expr, IntImm, Var, choice_parts, const, is_const
-from ...lazy_dataclass import dataclass
 from ...op import call
 from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from ...analysis.index import BlockRef, LoopRef
@@ -12,7 +13,6 @@ from ...arith.linear import linear
 from ...buffer import Buffer, IterVar, Range, decl_buffer
 from ...errors import require, require_none
 from ...expr import BufferLoad, Expr, IntImm, Var, cast, const
-from ...lazy_dataclass import dataclass
 from ...script.printer import short_text
 from ...stmt import BlockRealize, BufferStore, Stmt, seq
 from ...visit import accesses, substitute, uses_var

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,6 @@ from ...dtype import DType
 from ...errors import ScheduleError, require, require_none
 from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...levels import is_shared
 from ...node import Node, frozendict
 from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, is_long

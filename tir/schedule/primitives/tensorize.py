@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,6 @@ from ...equal import first_difference
 from ...errors import ScheduleError, attempt, first_legal, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Mul, Var, const, is_const
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...levels import GLOBAL, is_shared
 from ...node import frozendict, once
 from ...stmt import Block, BlockRealize, BufferStore, For, Stmt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -19,7 +20,6 @@ from ...analysis.simple_blocks import distinguishes_iterations, is_simple_block
 from ...buffer import Buffer, IterVar
 from ...errors import ScheduleError, on_refusal, require
 from ...expr import BufferLoad, Expr, IntImm, Var, constant
-from ...lazy_dataclass import dataclass
 from ...levels import AXES, is_block_axis, is_launch_axis, is_private, is_thread_axis, is_virtual_axis
 from ...names import near_names
 from ...stmt import (

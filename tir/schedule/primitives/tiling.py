@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.dependence.tiers import require_legal
@@ -10,7 +11,6 @@ from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...errors import refusal, require, require_none
 from ...expr import Expr, Var, const, logical_and
-from ...lazy_dataclass import dataclass
 from ...names import derived_name
 from ...stmt import SERIAL, THREAD_BINDING, For, SeqStmt, Stmt, seq
 from ...visit import substitute, vars_in

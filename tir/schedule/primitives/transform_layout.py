@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.block_regions import block_access_region
@@ -19,7 +20,6 @@ from ...dtype import DType
 from ...errors import ScheduleError, require, require_none
 from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, const, is_const
 from ...function import PrimFunc
-from ...lazy_dataclass import dataclass
 from ...node import frozendict
 from ...op import call
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, nest

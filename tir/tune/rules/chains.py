@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ...errors import ScheduleError
-from ...lazy_dataclass import dataclass, replace
 from ...schedule import BlockRV, LoopRV, Schedule
 from ..nest import Nest, extent_of, loop_of, volume
 from ..space import Env, Fork, choose, rule

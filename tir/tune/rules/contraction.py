@@ -7,6 +7,7 @@ L2 cache; a tile of the result is summed in registers over the whole reduction, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
@@ -15,7 +16,6 @@ from ...arith.index_map import IndexMap
 from ...buffer import Buffer
 from ...expr import BufferLoad, Expr, Mul
 from ...intrin import x86
-from ...lazy_dataclass import dataclass, replace
 from ...node import cached_property
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...stmt import BufferStore

@@ -9,10 +9,10 @@ replaced by an instruction that multiplies and adds a group in each lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...expr import Expr
 from ...intrin.dot_products import LANES, DotProduct
-from ...lazy_dataclass import dataclass
 from ...schedule import Schedule
 from ..nest import Nest, volume
 from ..packed import Panels

@@ -7,11 +7,11 @@ and multiplies these by ``mma.sync``. The sums stay in the registers of the warp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from ...intrin.cuda import get_mma_intrin_group
-from ...lazy_dataclass import dataclass
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume

@@ -8,9 +8,9 @@ A thread sums a patch of rows and vectors of columns in registers over all steps
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 
-from ...lazy_dataclass import dataclass
 from ...schedule import LoopRV, Schedule
 from ...target import GPUS
 from ..nest import Nest, extent_of, volume

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ from ...analysis.index import index_of
 from ...analysis.users import readers
 from ...arith.linear import key
 from ...expr import Expr, IntImm, Var
-from ...lazy_dataclass import dataclass
 from ...schedule import Schedule
 from ...stmt import BufferStore, is_long
 from ...target import GPUS

@@ -7,11 +7,11 @@ long reduction is summed in chunks, so that the tiles of the rows for one of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...expr import Expr
 from ...intrin.amx import TILE, amx_intrinsics
 from ...intrin.dot_products import DotProduct
-from ...lazy_dataclass import dataclass
 from ...node import cached_property
 from ...schedule import BlockRV, Schedule
 from ..nest import Nest, volume

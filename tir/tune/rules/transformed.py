@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
-from ...lazy_dataclass import dataclass, replace
 from ...schedule import LoopRV, Schedule
 from ..cost_model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume

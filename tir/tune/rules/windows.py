@@ -5,12 +5,12 @@ for strips of rows."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
 
 from ...expr import BufferLoad, choice_parts
-from ...lazy_dataclass import dataclass, replace
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var, walk
