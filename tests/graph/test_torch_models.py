@@ -130,6 +130,21 @@ def test_a_program_is_for_sizes_inside_its_limits():
         compile_graph(graph, cases=[{name: 2}])
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_the_limits_of_sizes_decide_is_decided_at_import(times):
+    size, kept = torch.export.Dim("n", min=2, max=8), torch.rand(8 * times)
+    program = exported(
+        lambda m, x: m.kept[torch.sym_max(len(m.kept) - x.shape[0], 0) :] + x,
+        torch.rand(5 * times), dynamic=(({0: times * size},),), kept=kept,
+    )  # fmt: skip
+    model = compile_graph(from_exported(program))
+    for n in (2, 5, 8):
+        x = torch.rand(n * times)
+        close(model(x), kept[len(kept) - len(x) :] + x)
+    with pytest.raises(RunError, match=rf"the size .* is more than {8 * times}, the most that .* have \w+ = 9"):
+        model(torch.rand(9 * times))
+
+
 def test_indices_of_symbolic_sizes_meet():
     b, l = torch.export.Dim("b"), torch.export.Dim("l")
 

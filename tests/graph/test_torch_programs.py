@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tir.dtype import DType
+from tir.errors import RunError
 from tir.graph import ModelError, compile_graph
 from tir.importers import torch_table
 from tir.importers.torch import from_exported, imported
@@ -50,6 +53,25 @@ def test_parts_of_several_results_and_sizes_are_computed_at_import():
     assert [m.tolist() for m in made] == [[[2.0], [5.0]], [1.5] * 6, 6]
     with pytest.raises(ModelError, match="the size k is known only when the model runs"):
         imported(program)
+
+
+def test_limits_decide_what_a_program_asks_of_its_sizes():
+    rest = (
+        Step("n", "aten.sym_size", {"x": Ref("x"), "dim": 0}),
+        Step("m", "operator.sub", {"a": 8, "b": Ref("n")}),
+        Step("begin", "torch.sym_max", {"a": Ref("m"), "b": 0}),
+        step("y", "aten.slice", (None,), x=Ref("w"), dim=0, start=Ref("begin"), end=2**63 - 1),
+        step("z", "aten.add", (None,), x=Ref("y"), other=Ref("x")),
+    )
+    held = np.arange(8, dtype="float32")
+    program = Program({"x": ("float32", ("n",))}, rest, (Ref("z"),), {"w": held}, limits={"n": (1, 8)})
+    for n in (1, 5, 8):
+        np.testing.assert_array_equal(run(program, np.ones(n, "float32")), held[8 - n :] + 1)
+    with pytest.raises(RunError, match="the size n is more than 8, the most .* have n = 9"):
+        run(program, np.ones(9, "float32"))
+    for limits in ({}, {"n": (1, 9)}):
+        with pytest.raises(ModelError, match=r"T.max\(0 - n, -8\).* which are not known to be equal"):
+            imported(replace(program, limits=limits))
 
 
 def test_all_faults_are_one_table_and_steps_after_a_fault_are_tried():

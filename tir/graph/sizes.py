@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from ..arith import simplify
@@ -151,6 +153,23 @@ class Size:
 Extent = int | Size  # of a tensor along an axis
 ALIGNMENT = 64  # bytes, of weights, workspaces and what is in them
 Limits = Mapping[Size, tuple[int, int | None]]  # of sizes: the least and, where there is one, the largest value
+_LIMITS: ContextVar[Limits | None] = ContextVar("_LIMITS", default=None)
+
+
+@contextmanager
+def inside(limits: Limits) -> Iterator[None]:
+    """Compare sizes as those that are inside ``limits``.
+
+    >>> n = symbol("n")
+    >>> with inside({n: (3, 9)}):
+    ...     n > 2, least(n, 3), most(9 - n, 0), n != 2
+    (True, 3, 9 - n, True)
+    """
+    token = _LIMITS.set(limits)
+    try:
+        yield
+    finally:
+        _LIMITS.reset(token)
 
 
 def symbol(name: str) -> Size:
@@ -209,21 +228,29 @@ def read_size(node: ast.expr) -> Any:
     raise ValueError(ast.unparse(node))
 
 
-def least(a: Extent, b: Extent, limits: Limits | None = None) -> Extent:
+def least(a: Extent, b: Extent) -> Extent:
     """The smaller of two sizes.
 
     >>> n = symbol("n")
-    >>> least(n, 3), least(n, 3, {n: (3, None)}), least(n, 1)
-    (T.min(n, 3), 3, 1)
+    >>> least(n, 3), least(n, 1)
+    (T.min(n, 3), 1)
     """
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return sized(simple(min_(_expr(a), _expr(b)), limits))
+    return _chosen(a, b, operator.le, min_)
 
 
 def most(a: Extent, b: Extent) -> Extent:
     """The larger of two sizes."""
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else sized(max_(_expr(a), _expr(b)))
+    return _chosen(a, b, operator.ge, max_)
+
+
+def _chosen(a: Extent, b: Extent, is_first: Callable[[Any, Any], Any], otherwise: Callable[[Any, Any], Expr]) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return a if is_first(a, b) else b
+    for one, other in ((a, b), (b, a)):
+        known = simple(is_first(_expr(one), _expr(other)), _LIMITS.get())
+        if isinstance(known, IntImm) and known.value:
+            return one
+    return sized(otherwise(_expr(a), _expr(b)))
 
 
 def is_size(e: Expr) -> bool:
@@ -256,7 +283,7 @@ def may_be(size: Extent, other: int) -> bool:
     """
     if not isinstance(size, Size):
         return size == other
-    equal = simple(EQ(size.expr, const(other)))
+    equal = simple(EQ(size.expr, const(other)), _LIMITS.get())
     return not isinstance(equal, IntImm) or bool(equal.value)
 
 
@@ -365,7 +392,7 @@ def _values(v: Var, low: int, high: int | None) -> Range:
 def _decided(a: Size, b: Any, how: Callable[[Any, Any], Any], sign: str) -> bool:
     if _form(b) is None:
         return NotImplemented
-    known = simple(how(a.expr, _expr(b)))
+    known = simple(how(a.expr, _expr(b)), _LIMITS.get())
     if not isinstance(known, IntImm):
         _refuse(f"{a} {sign} {b}")
     return bool(known.value)

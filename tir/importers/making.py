@@ -226,7 +226,7 @@ class Making:
         for given, each in slices:
             axis = axis_of(given, len(x.shape))
             extent = x.shape[axis]
-            if isinstance(extent, Size) or not is_fixed(each.start or 0, each.stop or 0):
+            if isinstance(extent, Size) or not is_fixed(each.start, each.stop):
                 stride = each.step or 1
                 if stride == -1 and place_of(each.start, 0, -1) == -1 and (each.stop is None or -each.stop >= _ALL):
                     x = self.op("flip", x, axis)
@@ -235,7 +235,7 @@ class Making:
                     raise Unsupported(f"steps of {stride} along an axis of {extent} elements")
                 first, last = place_of(each.start, extent, 0), place_of(each.stop, extent, extent)
                 if isinstance(each.stop, int) and each.stop >= 0:
-                    last = least(last, extent, self.builder.limits)
+                    last = least(last, extent)
                 if stride > 1:
                     count = most((last - first + stride - 1) // stride, 0)
                     places = self.op("multiply", self.op("arange", 0, count, 1, "int64"), stride)

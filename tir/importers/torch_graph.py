@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..graph import Builder, Graph, Value
-from ..graph.sizes import Size, least, most
+from ..graph.sizes import Size, inside, least, most, parsed, symbol
 from ..names import did_you_mean
 from . import torch_table
 from .making import FAULTS, Faults, Unsupported, reason
@@ -48,8 +48,9 @@ class Import:
         self.values.update(self._functions(program.bodies))
         for name in program.updates:
             self.faults.add("update", "", "it changes a tensor in place that is no buffer", name)
-        for step in program.steps:
-            self._step(step)
+        with inside(self.builder.limits):
+            for step in program.steps:
+                self._step(step)
         for said in program.outputs:
             value = self.values.get(said.name) if isinstance(said, Ref) else None
             if isinstance(value, (NotMade, Complex)):
@@ -76,8 +77,11 @@ class Import:
             try:
                 self.values[name] = value = self.builder.input(name, wanted, type_named(dtype))
                 for said, size in zip(sizes, value.shape):
-                    if isinstance(said, str) and said in self.program.limits:
-                        self.builder.limit(size, *self.program.limits[said])
+                    if isinstance(said, str):
+                        own = size.names if isinstance(size, Size) and size == parsed(said) else ()
+                        for text, limited in {said: size, **{n: symbol(n) for n in own}}.items():
+                            if text in self.program.limits:
+                                self.builder.limit(limited, *self.program.limits[text])
             except (Unsupported, ModelError) as error:
                 raise ModelError(f"input {name!r}: {error}") from error
 
