@@ -203,6 +203,19 @@ def f(A: T.Buffer((256, 256), "float32"), B: T.Buffer((256, 256), "float32")):
     assert traffic(program, [1 << 13]) == [rows + columns]
 
 
+def test_a_walk_through_planes_in_vectors_that_do_not_divide_a_row():
+    """Each iteration touches some rows of some planes, and not all rows of each."""
+    program = parse("""
+@T.prim_func
+def f(A: T.Buffer((4, 100, 100), "float32"), B: T.Buffer((2500, 16), "float32")):
+    for i, j in T.grid(2500, 16):
+        B[i, j] = A[i // 625, (i % 625 * 16 + j) // 100, (i * 16 + j) % 100]
+""")
+    rows, columns = 1 + (15 + 99) // 100, 16
+    assert footprint(program, machine())["j"].touched == {"A": 4 * rows * columns, "B": 64}
+    assert traffic(program, [1 << 12]) == [2 * 4 * 40000]
+
+
 def test_what_registers_hold_is_not_loaded():
     sch = tir.Schedule(matmul)
     before = traffic(sch, [1 << 20])

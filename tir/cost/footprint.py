@@ -53,15 +53,11 @@ class _Span:
         moving, rest = self.first.split(ends)
         if moving.is_const:
             return self
-        reach = moving.interval(ends)
-        if reach is None and (digits := _digits(moving, ends)) is not None:
-            return _Span(rest.add(digits.first), self.width + digits.width - 1)
-        if reach is None:
-            dtype = next(iter(loops)).dtype
-            box = relax([Range(self.first.build(dtype), const(self.width, dtype))], loops)
-            return None if box is None else _Span.of(box[0])
-        rest.const += reach[0]
-        return _Span(rest, self.width + reach[1] - reach[0])
+        if (moved := _reach(moving, ends)) is not None:
+            return _Span(rest.add(moved.first), self.width + moved.width - 1)
+        dtype = next(iter(loops)).dtype
+        box = relax([Range(self.first.build(dtype), const(self.width, dtype))], loops)
+        return None if box is None else _Span.of(box[0])
 
     def data(self, loops: Mapping[Var, Range]) -> set[Var]:
         """The loops that what it loads depends on, if its place is loaded from memory."""
@@ -82,25 +78,33 @@ class _Span:
         return _Span(other.first if begin else self.first, end - begin) if near else None
 
 
-def _digits(moving: Linear, ends: Mapping[Var, tuple[int, int] | None]) -> _Span | None:
-    """Where a sum of loops and of their digits, ``v // n`` and ``v % n``, lies in all iterations, at most; None for any other."""
+def _reach(moving: Linear, ends: Mapping[Var, tuple[int, int] | None]) -> _Span | None:
+    """Where a sum of loops and of their digits, such as ``v // n``, ``v % n`` and digits of sums of these, lies in all iterations, at most; None
+    for any other. Digits that begin anew count as if they went on: these are as many elements."""
     first, width = Linear(), 1
-    for factors, scale in moving.items():
-        digit = factors[0]
-        if len(factors) > 1 or scale < 0 or not isinstance(digit, (Var, FloorDiv, FloorMod)):
+    if (known := moving.interval(ends)) is not None:
+        return _Span(Linear(known[0]), known[1] - known[0] + 1)
+    for (digit, *others), scale in moving.items():
+        if others or scale < 0:
             return None
-        size = 1 if isinstance(digit, Var) else getattr(digit.b, "value", 0)
-        inner, rest = linear(digit if isinstance(digit, Var) else digit.a).split(ends)
-        reach = inner.interval(ends)
-        if reach is None or size < 1:
-            return None
-        if isinstance(digit, FloorMod):
-            width += scale * (size - 1)
+        if isinstance(digit, Var) and (known := ends[digit]) is not None:
+            first.const += scale * known[0]
+            width += scale * (known[1] - known[0])
             continue
-        rest.const += reach[0]
-        begin = rest.const % size if rest.is_const else size - 1
-        first.add(linear(rest.build(digit.dtype) // size), scale)
-        width += scale * ((begin + reach[1] - reach[0]) // size)
+        size = getattr(digit.b, "value", 0) if isinstance(digit, (FloorDiv, FloorMod)) else 0
+        if not isinstance(digit, (FloorDiv, FloorMod)) or size < 1:
+            return None
+        inner, begin = linear(digit.a).split(ends)
+        of = _reach(inner, ends)
+        if of is None:
+            return None
+        begin, steps = begin.add(of.first), of.width - 1
+        if isinstance(digit, FloorDiv):
+            steps = ((begin.const % size if begin.is_const else size - 1) + steps) // size
+            first.add(linear(begin.build(digit.dtype) // size), scale)
+        elif steps < size - 1:
+            first.add(linear(begin.build(digit.dtype) % size), scale)
+        width += scale * min(steps, size - 1 if isinstance(digit, FloorMod) else steps)
     return _Span(first, width)
 
 
