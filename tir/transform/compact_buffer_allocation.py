@@ -37,23 +37,25 @@ class _Allocation:
 
     def box(self, accesses: Sequence[Effect]) -> Box | None:
         """The smallest box found that contains all ``accesses``; None if they may be anywhere."""
-        boxes: list[Box] = []
-        for access in accesses:
-            box = self._box_of(access)
-            if box is None:
-                return None
-            boxes.append(box)
-        return union(boxes, Analyzer(self.loops)) if boxes else None
-
-    def _box_of(self, access: Effect) -> Box | None:
-        """What one access touches in all iterations of the loops inside, by all threads that share the buffer."""
-        region = access.box() if access.buffer is self.buffer else None
-        if region is None:
-            return None
         kept = {v: r for v, r in self.loops.items() if v not in self.sharing}
-        moving = {v: Range(low, extent) for v, low, extent in access.loops if v not in kept}
-        known = [c for c in access.guards if c.dtype.lanes == 1 and _is_fixed(c)]
-        return relax(region, moving, all_of(map(as_bool, known)), Analyzer(kept))
+        together: dict[Any, list[Effect]] = {}  # by the loops inside and the guards, of which each group asks once
+        for access in accesses:
+            moving = tuple(loop for loop in access.loops if loop[0] not in kept)
+            together.setdefault((moving, access.guards), []).append(access)
+        boxes: list[Box] = []
+        for (moving, guards), group in together.items():
+            regions = [access.box() if access.buffer is self.buffer else None for access in group]
+            known = [region for region in regions if region is not None]
+            if len(known) < len(regions):
+                return None
+            ranges = {v: Range(low, extent) for v, low, extent in moving}
+            holds = all_of(as_bool(c) for c in guards if c.dtype.lanes == 1 and _is_fixed(c))
+            hull = relax([axis for region in known for axis in region], ranges, holds, Analyzer(kept))
+            if hull is None:
+                return None
+            rank = len(self.buffer.shape)
+            boxes += [hull[n : n + rank] for n in range(0, len(hull), rank)] if rank else known
+        return union(boxes, Analyzer(self.loops)) if boxes else None
 
 
 def _accesses(func: PrimFunc) -> dict[Var, list[Effect]]:
