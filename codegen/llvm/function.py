@@ -91,8 +91,8 @@ _SHIFTING = {"shift_left", "shift_right", "FloorDiv", "FloorMod", "Div", "Mod"}
 
 
 def _mixes_shifts(func: PrimFunc) -> bool:
-    """Whether straight code shifts or divides integers that are data, beside unlike operations: of these LLVM's superword vectorizer
-    makes one vector, of which the code for AVX-512 is wrong at times, beyond the shifts that are mended in what is optimized."""
+    """Whether straight code shifts or divides integers from data beside other operations. LLVM's superword vectorizer puts these in one
+    vector, and its code for AVX-512 is sometimes wrong, even with the shifts that :func:`.compile.optimised` mends."""
     names = _data_variables(func)
 
     def operations(e: Any) -> Iterator[str]:

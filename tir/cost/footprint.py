@@ -175,7 +175,7 @@ def _flops_of(func: PrimFunc) -> int:
 
 
 def _root(func: PrimFunc, without: str = "") -> _Node:
-    """The loops and accesses of a function, ``without`` those of buffers of a scope."""
+    """The loops and accesses of a function, except accesses to buffers in the scope ``without``."""
     root = _Node("", ())
     _add_loops(func.body, root, {})
     _add_accesses(func.body, root, without)

@@ -301,7 +301,7 @@ class Making:
         return x if factor == 1 else self.op("multiply", x, float(factor) if x.dtype.is_float else int(factor))
 
     def shaped(self, x: Value, sizes: Sequence[Extent]) -> Value:
-        """The same elements in another shape, of which a size may be -1."""
+        """The same elements in another shape; one size may be -1, which follows from the others."""
         wanted = list(sizes)
         if -1 in wanted:
             rest = math.prod(n for n in wanted if n != -1)
