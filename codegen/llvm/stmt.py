@@ -213,8 +213,10 @@ def _allocate(g: Generator, s: Allocate) -> None:
         g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * s.dtype.bytes), 64)
         g.own[s.buffer_var] = s.dtype, count
         if s.dtype.is_float and _is_for_some_lanes(s.body, s.buffer_var):
-            zeros = f"[{count * s.dtype.bytes} x i8] zeroinitializer"
-            g.out.emit(f"store {zeros}, ptr {g.env[s.buffer_var]}, align 64")
+            size = str(count * s.dtype.bytes)
+            # a store of an array of zeros has LLVM look at each of its bytes, and at all pairs of them
+            args = [("ptr", g.env[s.buffer_var]), ("i8", "0"), ("i64", size), ("i1", "false")]
+            g.out.call("llvm.memset.p0.i64", "void", args)
         g.stmt(s.body)
         return
     slot = None

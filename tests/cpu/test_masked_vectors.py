@@ -243,6 +243,7 @@ def main(A: T.Buffer((64,), "float32"), n: T.int32, B: T.Buffer((SIZE,), "float3
         (40, 24, "float32", True),
         (40, 24, "int32", True),
         (39, 24, "float32", False),  # the last lane is beyond the allocation
+        (4000, 16, "float32", True),  # the most that is on the stack: a store of so many zeros took LLVM 40 s
         (5000, 16, "float32", False),  # on the heap
     ],
 )
@@ -250,6 +251,7 @@ def test_memory_of_this_thread_is_updated_as_whole_vectors(size: int, first: int
     text = OWN.replace("SIZE", str(size)).replace("FIRST", str(first)).replace("TYPE", dtype)
     module = tir.build(tir.script.parse(text), "llvm -vector_width=512 -mcpu=skylake-avx512")
     assert ("llvm.masked.store" not in module.source("llvm")) == whole
+    assert "zeroinitializer, ptr" not in module.source("llvm")  # memory is set to zeros by `llvm.memset`
     a = np.arange(64).astype("float32")
     for n in (0, first + 1, first + 9, size):
         b = np.zeros(size, "float32")
