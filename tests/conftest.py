@@ -13,11 +13,17 @@ from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
+from hypothesis import HealthCheck, settings
 
 from tir.workers import ending
 
 # workers share the cores: a thread that spins until another ends keeps the other from running
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+# no test asserts a time, its own on a loaded machine included
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser):

@@ -149,7 +149,7 @@ def digits(draw):
 
 
 @given(digits(), st.integers(1, 20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_regions_of_digits_cover_every_access(drawn, extent):
     index, value = drawn
     body = For(K, IntImm(0), IntImm(extent), "serial", BufferStore(B, const(0.0, "float32"), (index, K)))

@@ -82,7 +82,7 @@ def store(write, read, v):
     return BufferStore(target, load * 2.0 + 1.0, tuple(affine(f, v) for f in write[1]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(index, index)
 def test_reorder_of_one_block_is_exact(write, read):
     v = ITERS[:2]
@@ -99,7 +99,7 @@ def test_reorder_of_one_block_is_exact(write, read):
         assert len(verdict.witness) == 2 and "S at (" in verdict.witness[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(index, index, index, index)
 def test_merge_and_swap_and_interleave_are_exact(w1, r1, w2, r2):
     touched = lambda instance: list(  # noqa: E731
@@ -124,7 +124,7 @@ def test_merge_and_swap_and_interleave_are_exact(w1, r1, w2, r2):
     assert isinstance(check(func, at_row), Refuted) == broken(before, rows, touched)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(index, index)
 def test_parallel_is_exact(write, read):
     v = ITERS[:2]

@@ -111,7 +111,7 @@ def carried(first, second) -> bool:
     return False
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.tuples(indices(), indices()), st.tuples(indices(), indices()))
 def test_every_tier_agrees_with_counting(written, read):
     first = BufferStore(A, const(1.0, "float32"), tuple(e for e, _ in written))

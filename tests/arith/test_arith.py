@@ -55,7 +55,7 @@ from tir.expr import (
 from tir.op import call
 from tir.stmt import BufferStore, For, IfThenElse, SeqStmt
 
-BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
+BOUNDED = settings(derandomize=True, max_examples=200)
 I, J, K, N = (Var(name) for name in "ijkn")
 VARS = (I, J, K)
 

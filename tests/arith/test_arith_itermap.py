@@ -17,7 +17,7 @@ from tir.arith.pointwise import compile_expr
 from tir.buffer import Range
 from tir.expr import LT, TRUE, Expr, Max, Var, const
 
-BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
+BOUNDED = settings(derandomize=True, max_examples=200)
 VARS = tuple(Var(name) for name in "ijk")
 SEEDS = st.integers(0, 2**32)
 

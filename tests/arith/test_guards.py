@@ -19,7 +19,7 @@ from tir.dtype import DType
 from tir.expr import EQ, GE, GT, LE, LT, NE, And, BufferLoad, Expr, FloatImm, FloorDiv, IntImm, Not, Or, Var, cast
 from tir.op import call
 
-BOUNDED = settings(derandomize=True, max_examples=400, deadline=None)
+BOUNDED = settings(derandomize=True, max_examples=400)
 I, J = Var("i"), Var("j")
 A = decl_buffer((8,), "int32", name="A")
 KINDS = [EQ, NE, LT, LE, GT, GE]

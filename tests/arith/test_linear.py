@@ -38,7 +38,7 @@ def values(e):
     return [of(*p) for p in POINTS]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expressions)
 def test_parts_by_variables_add_up(e):
     using, rest = linear(e).split([I, J])
@@ -46,7 +46,7 @@ def test_parts_by_variables_add_up(e):
     assert values(using.build(e.dtype) + rest.build(e.dtype)) == values(e)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expressions)
 def test_coefficients_and_bounds_are_those_of_the_values(e):
     form = linear(e)
@@ -58,7 +58,7 @@ def test_coefficients_and_bounds_are_those_of_the_values(e):
         assert ends == (min(values(e)), max(values(e)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(expressions)
 def test_a_form_in_one_variable(e):
     found = linear(e).in_one([I, J])

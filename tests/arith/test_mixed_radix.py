@@ -16,7 +16,7 @@ from tir.buffer import Range
 from tir.expr import Expr, FloorDiv, FloorMod, Var, as_expr
 from tir.visit import walk
 
-BOUNDED = settings(derandomize=True, max_examples=200, deadline=None)
+BOUNDED = settings(derandomize=True, max_examples=200)
 I, J, K, N, M = (Var(name) for name in "ijknm")
 LOOPS = (I, J, K)
 

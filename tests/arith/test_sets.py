@@ -70,7 +70,7 @@ conditions = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(conditions, sums)
 def test_a_formula_holds_at_the_points_where_its_conditions_do(condition, value):
     names, out = Names(), Var("o")

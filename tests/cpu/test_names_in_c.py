@@ -75,7 +75,7 @@ def test_functions_under_every_hostile_name_compute_the_same(tmp_path):
         assert result(loaded, name)[0] == result(module, name)[0]
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(key=names, symbol=names, variable=names)
 def test_any_names_are_built_saved_and_loaded(tmp_path_factory, key, symbol, variable):
     module = tir.build(tir.IRModule({key: renamed(symbol, variable)}))

@@ -166,7 +166,7 @@ def test_any_sequence_of_saving_copying_renaming_linking_and_cutting(saved, tmp_
         pass
 
     Run.saved, Run.folders = saved, tmp_path_factory
-    limits = settings(max_examples=30, stateful_step_count=12, deadline=None, database=None, derandomize=True)
+    limits = settings(max_examples=30, stateful_step_count=12, database=None, derandomize=True)
     run_state_machine_as_test(Run, settings=limits)
 
 

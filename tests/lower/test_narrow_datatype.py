@@ -222,7 +222,7 @@ def _fits_int64(e: Expr) -> bool:
     return True
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(_expressions().filter(_fits_int64), _expressions().filter(_fits_int64))
 def test_any_expression_has_the_same_value(value, other):
     a, i, j = Var("a", "handle"), *LOOPS

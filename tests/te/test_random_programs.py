@@ -13,7 +13,7 @@ from tir import te
 from tir.testing.decisions import DrawnChoice
 
 DTYPES = ("float32", "float64", "int32", "int8", "uint8")
-SETTINGS = settings(max_examples=50, deadline=None, derandomize=True)
+SETTINGS = settings(max_examples=50, derandomize=True)
 
 
 @st.composite

@@ -432,7 +432,7 @@ def orders(draw):
 BASE = in_order(CALLS)
 
 
-@settings(max_examples=int(os.environ.get("ORDERS", "20")), deadline=None)
+@settings(max_examples=int(os.environ.get("ORDERS", "20")))
 @given(orders())
 def test_the_order_of_independent_calls_does_not_matter(order):
     """Twenty calls; ``ORDERS=1000`` in the environment tries so many orders."""

@@ -87,7 +87,7 @@ def exactly(func: tir.PrimFunc, inputs: list) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("func", [ROWS, NORM, MATMUL, GELU], ids=["rows", "norm", "matmul", "gelu"])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10_000))
 def test_errors_of_the_executor_and_of_llvm_are_within_the_bound(func, seed):
     inputs = arguments(func, seed)
@@ -103,7 +103,7 @@ def test_errors_of_the_executor_and_of_llvm_are_within_the_bound(func, seed):
         assert np.mean(bounds[out] <= large) > 0.9, "the bound says nothing"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(order=st.permutations(range(64)), seed=st.integers(0, 10_000))
 def test_sums_in_any_order_are_within_the_bound(order, seed):
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ from tir.testing.decisions import SeededChoice
 from tir.testing.sample_intrinsics import intrinsics
 from tir.testing.schedules import BLOCK_PRIMITIVES, LOOP_PRIMITIVES, Attempt, every_primitive
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+QUICK = settings(max_examples=40, suppress_health_check=list(HealthCheck), derandomize=True)
 SLOW = settings(QUICK, max_examples=8)
 
 
