@@ -28,6 +28,9 @@ class Lanes:
     def const(self, value: float) -> str:
         return splat("float", float_constant(value, F32), self.lanes)
 
+    def consts(self, values: Sequence[float]) -> str:
+        return f"<{', '.join(f'float {float_constant(v, F32)}' for v in values)}>"
+
     def int(self, value: int) -> str:
         return splat("i32", str(value), self.lanes)
 
@@ -180,10 +183,12 @@ def has_tables(m: Lanes) -> bool:
 
 def looked_up(m: Lanes, number: str, table: Sequence[float]) -> str:
     """The element of a table of 16 or 32 that the lowest bits of ``number`` choose, on AVX-512."""
-    first, *others = (
-        (m.f, f"<{', '.join(f'float {float_constant(v, F32)}' for v in table[n : n + 16])}>")
-        for n in range(0, len(table), 16)
-    )
+    return chosen(m, number, *(m.consts(table[n : n + 16]) for n in range(0, len(table), 16)))
+
+
+def chosen(m: Lanes, number: str, *tables: str) -> str:
+    """The element of a vector of 16, or of two, that the lowest bits of ``number`` choose, on AVX-512."""
+    first, *others = ((m.f, table) for table in tables)
     name = "vpermi2var.ps" if others else "permvar.sf"
     return m.out.call(f"llvm.x86.avx512.{name}.512", m.f, [first, (m.i, number), *others])
 

@@ -10,23 +10,24 @@ from tir.dtype import DType
 from tir.expr import Add, Broadcast, Call, Cast, Expr, FloatImm, IntImm, Mul, Sub
 
 from .generator import Generator
-from .mathlib import Lanes, has_tables, looked_up
+from .mathlib import Lanes, chosen, has_tables
 
 COUNT = 16  # lanes, and values: an index is four bits of each lane
 _F32, _INDEX = DType("float32").with_lanes(COUNT), DType("int32").with_lanes(COUNT)
 _OPERATIONS = {Add: np.add, Sub: np.subtract, Mul: np.multiply}
+_NAMES = {Add: "fadd", Sub: "fsub", Mul: "fmul"}
 
 
 def of_four_bits(g: Generator, e: Expr) -> str | None:
-    """A vector of 16 float32 that is computed of four bits of each lane and of constants, looked up by one instruction; None for
-    any other value, and for processors without AVX-512.
+    """A vector of 16 float32 that is computed of four bits of each lane and of what is the same in all lanes, looked up by one
+    instruction; None for any other value, and for processors without AVX-512.
 
     Converting and adding take an instruction each; of what selects the bits only the shift is left, as the instruction reads no
-    other bits of a number.
+    other bits of a number. It rotates: a shift LLVM would do to the bytes, and extend them once more.
     """
     if e.dtype is not _F32:
         return None
-    m, bits = Lanes(g.out, COUNT), _bits(e)
+    m, bits = Lanes(g.out, COUNT), _source(e)
     if bits is None or not has_tables(m):
         return None
     source, shift = bits.args[0], 0
@@ -34,8 +35,25 @@ def of_four_bits(g: Generator, e: Expr) -> str | None:
     if by is not None and by < source.dtype.bits:
         source, shift = source.args[0], by
     number = g.convert(g.plain(source), source.dtype, _INDEX)
-    number = m.iop("lshr", number, m.int(shift)) if shift else number
-    return looked_up(m, number, [float(v) for v in _values(e, bits)])
+    if shift:
+        number = m.iop("lshr", g.out.value(f'call {m.i} asm "", "=v,0"({m.i} {number})'), m.int(shift))
+    return chosen(m, number, _table(g, m, e, bits))
+
+
+def _source(e: Expr) -> Any:
+    """The ``bytes & 15`` that ``e`` is computed of, beside constants and numbers that are the same in all lanes."""
+    if (bits := _bits(e)) is not None or type(e) not in _OPERATIONS:
+        return bits
+    a, b = e.a, e.b  # type: ignore[attr-defined]
+    return _source(a) if isinstance(b, Broadcast) else _source(b) if isinstance(a, Broadcast) else None
+
+
+def _table(g: Generator, m: Lanes, e: Any, bits: Expr) -> str:
+    """What ``e`` is for each value of ``bits``, as a vector."""
+    if _bits(e) is bits:
+        return m.consts([float(v) for v in _values(e, bits)])
+    a, b = (g.expr(x) if isinstance(x, Broadcast) else _table(g, m, x, bits) for x in (e.a, e.b))
+    return m.op(f"{_NAMES[type(e)]} {g.flags}", a, b)
 
 
 def _bits(e: Expr) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,21 @@ def test_a_function_of_four_bits_is_looked_up(value: str):
     assert looks_up(func)
     assert not looks_up(func, "llvm -mcpu=haswell -mattr=-avx512f")
     check(func, "uint8")
+
+
+@pytest.mark.parametrize("value", ["(VALUE) * SCALE", "SCALE - (VALUE)", "(VALUE - SCALE) * (SCALE + T.float32(1))"])
+def test_what_is_the_same_in_all_lanes_is_in_the_table(value: str):
+    four = 'T.cast((BYTE >> T.uint8(4)) & T.uint8(15), "float32") - T.float32(8)'
+    func = program(value.replace("VALUE", four).replace("SCALE", 'T.cast(A[i * 8 + 3], "float32")'))
+    llvm = tir.build(func, LOOKS_UP).source("llvm")
+    assert re.search(r"permvar\.sf\.512\(<16 x float> %", llvm)
+    check(func, "uint8")
+
+
+def test_both_halves_of_a_byte_are_extended_once():
+    both = " + ".join(f'T.cast((BYTE >> T.uint8({by})) & T.uint8(15), "float32")' for by in (0, 4))
+    code = tir.build(program(both), LOOKS_UP).source("asm")
+    assert len(re.findall(r"vpmovzxbd", code)) == len(re.findall(r"vpsrld", code)) > 0
 
 
 @pytest.mark.parametrize(
