@@ -357,7 +357,7 @@ def _shrink(c: Call, x: Value, lambd: float = 0.5) -> Any:
 
 @row("threshold")
 def _threshold(c: Call, x: Value, threshold: float, value: float) -> Any:
-    return c.op("where", c.op("greater", x, c.operand(threshold, x.dtype)), x, c.tensor(value, x.dtype))
+    return c.op("where", c.op("less_equal", x, c.operand(threshold, x.dtype)), c.tensor(value, x.dtype), x)
 
 
 @row("prelu", "_prelu_kernel")

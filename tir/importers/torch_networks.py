@@ -433,20 +433,23 @@ def _attention(
         raise Unsupported("dropout, which draws random numbers")
     if len(query.shape) > 2:
         key, value = (_repeated(c, t, query.shape[-3] // t.shape[-3]) for t in (key, value))
-    made = _attended(c, query, key, value, attn_mask, is_causal, scale)
+    seeing = None if attn_mask is None else _seeing(c, attn_mask)
+    made = _attended(c, query, key, value, attn_mask, is_causal, scale, seeing)
     return made if len(c.results) < 2 else (made, NotMade("the sums of an attention"))
 
 
 def _attended(
-    c: Call, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float | None
-) -> Value:
+    c: Call, query: Value, key: Value, value: Value, mask: Value | None, is_causal: bool, scale: float | None,
+    seeing: Value | None = None,
+) -> Value:  # fmt: skip
     rank = len(key.shape)
     turned = c.op("transpose", key, (*range(rank - 2), rank - 1, rank - 2))
     factor = 1 / math.sqrt(query.shape[rank - 1]) if scale is None else scale
 
     def mixed(scores: Value) -> Value:
         scores = _masked(c, c.times(scores, factor), mask, is_causal)
-        return c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+        made = c.op("matmul", c.op("nn.softmax", scores, axis_of(-1, len(scores.shape))), value)
+        return made if seeing is None else c.op("where", seeing, made, c.tensor(0.0, made.dtype))
 
     return c.summed(mixed, "matmul", query, turned)
 
@@ -516,6 +519,16 @@ def _masked(c: Call, scores: Value, mask: Value | None, is_causal: bool) -> Valu
     if mask is None:
         return scores
     return c.op("where", mask, scores, low) if mask.dtype.is_bool else c.op("add", scores, c.tensor(mask, scores.dtype))
+
+
+def _seeing(c: Call, mask: Value) -> Value | None:
+    """Which rows of a mask see anything, others being zeros; None where all are known to."""
+    axis, constant = (len(mask.shape) - 1,), c.builder.constants.get(mask)
+    if constant is not None and (constant if mask.dtype.is_bool else constant > -np.inf).any(-1).all():
+        return None
+    if mask.dtype.is_bool:
+        return c.op("any", mask, axis, True)
+    return c.op("greater", c.op("max", mask, axis, True), float("-inf"))
 
 
 @row("torchvision.roi_align")

@@ -110,8 +110,10 @@ def _repeat(c: Call, x: Value, repeats: Any = None, dims: Any = None) -> Any:
 
 
 @row("repeat_interleave")
-def _repeat_interleave(c: Call, x: Value, repeats: Any, dim: int | None = None, output_size: Any = None) -> Any:
-    if not isinstance(repeats, int):
+def _repeat_interleave(
+    c: Call, x: Value | None = None, repeats: Any = None, dim: int | None = None, output_size: Any = None
+) -> Any:
+    if x is None or not isinstance(repeats, int):
         raise Unsupported("a number of repetitions for each element")
     if dim is None:
         x, dim = c.shaped(x, (-1,)), 0
