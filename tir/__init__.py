@@ -55,7 +55,10 @@ _LAZY = {
         )
     },
 }  # fmt: skip
-_BUILDERS = ("__version__", "cast", "const", "decl_buffer")
+_BUILDERS = (
+    "__version__", "cast", "const", "decl_buffer", "as_expr", "is_const", "compare", "logical_and", "logical_or", "logical_not",
+    "all_of", "bit_op", "digits_of", "TRUE", "FALSE",
+)  # fmt: skip
 _SUBMODULES = (
     "ir_builder", "te", "ops", "extension", "graph", "importers", "script", "schedule", "transform", "arith", "analysis", "cost",
     "interp", "intrin", "library", "torch", "jax", "testing", "tune", "op", "visit",
@@ -103,7 +106,7 @@ def _loaded(name: str) -> Any:
         )  # asked for by modules that import each other before there are nodes
     nodes = _with_nodes()
     if name == "__all__":
-        return sorted(nodes)
+        return sorted(nodes.intersection(__dir__()))
     if name in globals():
         return globals()[name]
     if name.startswith("_"):  # what tools look for in modules, and nobody mistyped

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
-from .. import BOOL, DType
+from .. import DType
 from ..te import error
 
 
@@ -71,6 +71,6 @@ def weak_type(value: Any, dtype: DType) -> None:
         dtype.is_bool if isinstance(value, bool) else not dtype.is_bool if isinstance(value, int) else dtype.is_float
     )
     if not legal:
-        kind = BOOL if isinstance(value, bool) else "an integer" if isinstance(value, int) else "a float"
+        kind = DType("bool") if isinstance(value, bool) else "an integer" if isinstance(value, int) else "a float"
         wanted = "float32" if isinstance(value, float) else "int32"
         raise error(f"the number {value!r} is {kind}, and the operand is {dtype}", f'ops.astype(x, "{wanted}")')
