@@ -130,7 +130,7 @@ class NativeFunction(Function):
     def __call__(self, *args: Any, **named: Any) -> Any:
         if named:
             args = in_order(self.func, args, named)
-        if self._fast is not None and len(args) == self._count:
+        if self._fast is not None:
             code = self._fast(*args)
             if code == 0:
                 return None

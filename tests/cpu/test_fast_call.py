@@ -49,6 +49,24 @@ def test_fresh_arrays_of_known_shape_take_the_short_way(warm):
     np.testing.assert_array_equal(b, 2 * a + 1)
 
 
+def test_another_number_of_arrays_is_left_to_the_checks(warm):
+    for given in ((), arrays()[:2], [*arrays(), arrays()[0]]):
+        assert warm._fast(*given) == fast_call.MISMATCH
+
+
+def test_a_python_function_is_called_from_the_short_way():
+    @T.prim_func
+    def calls(A: T.Buffer((2,), "float32")):
+        T.evaluate(T.call_packed("tests.fast_call.seen", A[0]))
+
+    seen: list[float] = []
+    tir.register_func("tests.fast_call.seen", lambda value: seen.append(value) or 0, override=True)
+    function = tir.build(calls, "llvm").entry
+    for n in range(5):
+        function(np.full(2, n, np.float32))
+    assert function._fast is not None and seen == [0, 1, 2, 3, 4]
+
+
 def test_other_sizes_are_solved_again(warm):
     for n in (7, 4, 1, 4, 7, 7, 7, 4, 0):
         a, b, c = arrays(n)
