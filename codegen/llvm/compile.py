@@ -21,6 +21,7 @@ from tir.names import did_you_mean
 from tir.target import VectorRegisters
 
 from .. import disk
+from .mends import MENDS, mended
 from .pieces import pieces
 from .text import AS_IT_IS, NO_SUPERWORDS, RUNTIME
 
@@ -233,23 +234,11 @@ def optimised(text: str, on: Machine) -> Iterator[tuple[Any, Any]]:
             manager.run(module, builder)
         finally:
             _dispose(manager)
-        made = "" if NO_SUPERWORDS in marks else str(module)
-        if (mended := _SHIFTED.sub(_in_range, made)) != made:
-            module = freed.enter_context(parsed(mended))
+        if on.width == 512:
+            made = str(module)
+            if (right := mended(made)) != made:
+                module = freed.enter_context(parsed(right))
         yield module, target_machine
-
-
-_SHIFTED = re.compile(r"(= ashr (?:exact )?<\d+ x (i\d+)> [^,\n]+, )<([^>\n]*)>")
-
-
-def _in_range(found: re.Match[str]) -> str:
-    """A shift of vectors by constants, each less than the width. The superword vectorizer makes others, of lanes that nothing uses, and what
-    the processor makes of these LLVM takes for zeros, where that has AVX-512."""
-    head, kind, lanes = found.groups()
-    amounts = [lane.split()[1] for lane in lanes.split(",")]
-    is_right = [not a.lstrip("-").isdigit() or 0 <= int(a) < int(kind[1:]) for a in amounts]
-    other = next((a for a, right in zip(amounts, is_right) if right and a.isdigit()), "0")
-    return f"{head}<{', '.join(f'{kind} {a if right else other}' for a, right in zip(amounts, is_right))}>"
 
 
 _RUNS = 16  # of a pass builder
@@ -322,7 +311,7 @@ def object_codes(text: str, on: Machine) -> tuple[bytes, ...]:
 
 def object_key(text: str, on: Machine) -> str:
     """The cache key of the object of ``text`` for ``on``, in hex digits."""
-    return hashlib.sha256(f"{on.key()}\n{_SHIFTED.pattern}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(f"{on.key()}\n{MENDS}\n{text}".encode()).hexdigest()
 
 
 def assembly(text: str, on: Machine) -> str:

@@ -8,13 +8,10 @@ then, for a function that returns a value, the address of the result. It returns
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 from tir.aliases import may_alias, overlapping
-from tir.arith.linear import is_data
 from tir.errors import BuildError
-from tir.expr import BufferLoad, Call, Cast, Expr, IntImm, Let, Var
+from tir.expr import BufferLoad, Cast, IntImm, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.progress import track
 from tir.schedule.constants import ONCE
@@ -48,7 +45,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
         program.messages.extend(like.messages)
         program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
-    met = (_loads_indirectly, _converts_long_unsigned, _mixes_shifts)
+    met = (_loads_indirectly, _converts_long_unsigned)
     text.superwords = not any(ask(f) for f in mod.functions.values() for ask in met)
     text.brief = _are_brief(mod)
     for name, func in track(mod.items(), "compiling functions", len(mod.functions)):
@@ -85,32 +82,6 @@ def _converts_long_unsigned(func: PrimFunc) -> bool:
     """Whether some uint64 is converted to a float: where that has the sign of a narrower integer, LLVM's superword vectorizer
     converts 32 bits of it."""
     return any(type(n) is Cast and n.dtype.is_float and n.value.dtype.element == "uint64" for n in nodes_of(func.body))
-
-
-_SHIFTING = {"shift_left", "shift_right", "FloorDiv", "FloorMod", "Div", "Mod"}
-
-
-def _mixes_shifts(func: PrimFunc) -> bool:
-    """Whether straight code shifts or divides integers from data beside other operations. LLVM's superword vectorizer puts these in one
-    vector, and its code for AVX-512 is sometimes wrong, even with the shifts that :func:`.compile.optimised` mends."""
-    names = _data_variables(func)
-
-    def operations(e: Any) -> Iterator[str]:
-        if isinstance(e, Expr) and not isinstance(e, BufferLoad):
-            if e.dtype.is_int and is_data(e, names):
-                yield e.op if isinstance(e, Call) else type(e).__name__
-            for child in e.children():
-                yield from operations(child)
-
-    def are_mixed(s: Stmt, here: set[tuple[str, ...]]) -> bool:
-        if isinstance(s, (For, While)):
-            return are_mixed(s.body, set())
-        if isinstance(s, (BufferStore, LetStmt)) and (made := tuple(operations(s.value))):
-            here.add(made)
-        shifts = len(here) > 1 and not all(map(_SHIFTING.isdisjoint, here))
-        return shifts or any(are_mixed(child, here) for child in s.children() if isinstance(child, Stmt))
-
-    return are_mixed(func.body, set())
 
 
 FEW = 1 << 20  # stores of a function that is called once: to optimize one takes LLVM 10 ms, and saves 2 ns of each

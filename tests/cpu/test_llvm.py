@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pathlib
 import traceback
@@ -11,7 +12,7 @@ import pytest
 
 import tir
 from codegen.build import compile_lowered
-from codegen.llvm.compile import machine, optimised, parsed
+from codegen.llvm.compile import Loaded, machine, optimised, parsed
 from codegen.runtime.packed_functions import register_func
 from tir import te
 from tir.buffer import decl_buffer
@@ -416,6 +417,53 @@ def test_signed_shifts_of_superwords_are_each_its_own():
         x = a[first : first + 8] + np.tile([0, 0, 1, 1], 2).astype("int32")
         right[first : first + 8] = np.where(right_first, (x >> by) << by, (x << by) >> by)
     np.testing.assert_array_equal(made, right)
+
+
+def test_signs_of_lanes_are_read_from_their_own_register():
+    """Remainders beside narrowed numbers: superwords whose masks of signs LLVM's code for AVX-512 takes from a register of the lower half."""
+    remainder, narrowed = "A[{k}] % T.int32(31)", "T.Cast('int32', T.Cast('int16', A[{k}]))"
+    four, five = f"({remainder}) % T.int32(31)", f"{narrowed} % T.int32(31)"
+    kinds = {2: narrowed, 7: narrowed, 10: narrowed, 15: narrowed, 4: four, 12: four, 5: five, 13: five}
+    plain = f"T.Cast('int32', T.Cast('int16', {remainder}))"
+    lines = [f"    O[{k}] = " + kinds.get(k % 16, plain).format(k=k) for k in range(64)]
+    func = tir.script.parse(
+        '@T.prim_func\ndef main(A: T.Buffer((64,), "int32"), O: T.Buffer((64,), "int32")):\n' + "\n".join(lines)
+    )
+    a, made = np.random.default_rng(0).integers(-(2**31), 2**31, 64).astype("int32"), np.zeros(64, "int32")
+    tir.build(func, "llvm")(a, made)
+    low, at = a.astype("int16").astype("int32"), np.arange(64) % 16
+    right = np.select([np.isin(at, (2, 7, 10, 15)), np.isin(at, (5, 13))], [low, low % 31], a % 31)
+    np.testing.assert_array_equal(made, right)
+
+
+SIGNS = """
+define i32 @signs(ptr %a) {{
+  %l = load <{lanes} x {element}>, ptr %a, align 1
+  %x = mul <{lanes} x {element}> %l, splat ({element} 31)
+  call void asm sideeffect "", "{lower}"()
+  %c = icmp slt <{lanes} x {element}> %x, zeroinitializer
+  %c0 = extractelement <{lanes} x i1> %c, i64 0
+  %c3 = extractelement <{lanes} x i1> %c, i64 3
+  %s = select i1 %c0, i32 5, i32 1
+  %t = select i1 %c3, i32 7, i32 %s
+  ret i32 %t
+}}
+"""
+
+
+@pytest.mark.parametrize("element", ["i8", "i32"])
+def test_masks_of_lanes_in_the_upper_registers(element):
+    """The lower half of the registers is taken, and holds other numbers."""
+    lower, lanes = ",".join(f"~{{xmm{k}}}" for k in range(16)), 256 // int(element[1:])
+    a = np.zeros(lanes, element.replace("i", "int"))
+    a[0] = 1 << a.itemsize * 8 - 4  # negative only after it is multiplied
+    if machine().width != 512:
+        pytest.skip("a fault of AVX-512")
+    text = SIGNS.format(lower=lower, lanes=lanes, element=element)
+    with optimised(text, machine()) as (module, target_machine):
+        code = Loaded(target_machine.emit_object(module))
+    signs = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.function("signs"))
+    assert signs(a.ctypes.data) == 5
 
 
 @pytest.mark.parametrize("source", ["int8", "int16"])
