@@ -16,7 +16,7 @@ from tir.function import IRModule, PrimFunc
 from tir.progress import track
 from tir.schedule.constants import ONCE
 from tir.stmt import BufferStore, For, LetStmt, Stmt, While
-from tir.visit import has_load, kinds, nodes_of, uses_var
+from tir.visit import Somewhere, has_load, kinds, nodes_of, uses_var
 
 from . import expr, memory, ops, stmt  # noqa: F401  (they fill the tables)
 from .amx_tiles import configure_tiles
@@ -45,8 +45,7 @@ def emit_module(mod: IRModule, text: ModuleText, fast_math: bool = False, like: 
         program.messages.extend(like.messages)
         program.packed.extend(like.packed)
     text.used_names.update(map(own_name, mod))
-    met = (_loads_indirectly, _converts_long_unsigned)
-    text.superwords = not any(ask(f) for f in mod.functions.values() for ask in met)
+    text.superwords = not any(_loads_indirectly(f) or _converts_long_unsigned(f.body) for f in mod.functions.values())
     text.brief = _are_brief(mod)
     for name, func in track(mod.items(), "compiling functions", len(mod.functions)):
         emit_function(program, name, func)
@@ -62,7 +61,7 @@ _LETS, _LOOPS = {LetStmt, Let}, {For, While}
 
 def _loads_indirectly(func: PrimFunc) -> bool:
     """Whether the index of some load depends on loaded values."""
-    indices = [i for n in nodes_of(func.body) if type(n) is BufferLoad for i in n.indices]
+    indices = {i for n in nodes_of(func.body) if type(n) is BufferLoad for i in n.indices}
     data = _data_variables(func)
     return has_load(*indices) or any(uses_var(i, data) for i in indices if data)
 
@@ -78,11 +77,8 @@ def _data_variables(func: PrimFunc) -> set[Var]:
     return data
 
 
-def _converts_long_unsigned(func: PrimFunc) -> bool:
-    """Whether some uint64 is converted to a float: where that has the sign of a narrower integer, LLVM's superword vectorizer
-    converts 32 bits of it."""
-    return any(type(n) is Cast and n.dtype.is_float and n.value.dtype.element == "uint64" for n in nodes_of(func.body))
-
+# whether some uint64 is converted to a float: where that has the sign of a narrower integer, LLVM's superword vectorizer converts 32 bits of it
+_converts_long_unsigned = Somewhere(lambda n: n.dtype.is_float and n.value.dtype.element == "uint64", Cast)
 
 FEW = 1 << 20  # stores of a function that is called once: to optimize one takes LLVM 10 ms, and saves 2 ns of each
 

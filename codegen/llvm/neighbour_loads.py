@@ -129,6 +129,7 @@ class _Run:
     def __init__(self, stores: Sequence[BufferStore]):
         self.stores = stores
         self.places = [_Place.of(s.buffer, s.indices) for s in stores]
+        self.loaded: dict[BufferLoad, _Place | None] = {}  # the places of loads, which copies of a body share
         self.wanted: dict[tuple[int, Any], dict[_Place, Lanes]] = defaultdict(dict)  # by the last store before, and row
         self.first: dict[tuple[int, Any], tuple[int, BufferLoad, _Place]] = {}  # by the store
         self.since: list[dict[Var, int]] = []  # for each store: the last before it to each buffer
@@ -193,8 +194,13 @@ class _Run:
         own = {s.buffer.data for s in self.stores}  # what is updated stays in registers
         return _cycles(after, loaded, own) < _cycles(before, [], own)
 
+    def _place(self, load: BufferLoad) -> _Place | None:
+        if load not in self.loaded:
+            self.loaded[load] = _Place.of(load.buffer, load.indices)
+        return self.loaded[load]
+
     def _note(self, number: int, load: BufferLoad, lanes: Lanes) -> Expr:
-        place = _Place.of(load.buffer, load.indices)
+        place = self._place(load)
         if place is not None and lanes:
             at = (self.since[number].get(load.buffer.data, -1), place.row)
             self.wanted[at][place] = self.wanted[at].get(place, frozenset()) | lanes
@@ -202,7 +208,7 @@ class _Run:
         return load
 
     def _picked(self, number: int, known: Mapping[Any, Mapping[int, Var]], load: BufferLoad, lanes: Lanes) -> Expr:
-        place = _Place.of(load.buffer, load.indices)
+        place = self._place(load)
         if place is None or not lanes:
             return load
         at = (self.since[number].get(load.buffer.data, -1), place.row)

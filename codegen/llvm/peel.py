@@ -27,9 +27,8 @@ def peel_first_iterations(func: PrimFunc) -> PrimFunc:
         return func
     found: dict[For, list[Expr]] = {}
     _collect(func.body, [], found)
-    if not found:
-        return func
-    return func.with_body(_all_peeled(func.body, found))
+    found = {loop: conditions for loop, conditions in found.items() if _size(loop.body) <= LARGEST}
+    return func.with_body(_all_peeled(func.body, found)) if found else func
 
 
 def _all_peeled(item: Any, found: dict[For, list[Expr]]) -> Any:
@@ -37,26 +36,28 @@ def _all_peeled(item: Any, found: dict[For, list[Expr]]) -> Any:
     return _peeled(item, made, found[item]) if isinstance(item, For) and item in found else made
 
 
-def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> int:
-    """Find, for each condition, the innermost loop in whose first iteration alone it can hold; returns the size of
-    ``stmt`` in nodes."""
+def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> None:
+    """Find, for each condition, the innermost loop in whose first iteration alone it can hold."""
+    if _CONDITIONS.isdisjoint(kinds(stmt)):
+        return
     if isinstance(stmt, For):
-        size = _collect(stmt.body, [*loops, stmt], found)
-        if size > LARGEST:
-            found.pop(stmt, None)
-        return size + 1
+        _collect(stmt.body, [*loops, stmt], found)
+        return
     _note(stmt, loops, found)
-    size = 1
     for child in stmt.children():
         if isinstance(child, Stmt):
-            size += _collect(child, loops, found)
+            _collect(child, loops, found)
         elif not isinstance(child, (Var, Buffer)):
-            nodes = nodes_of(child)
-            size += len(nodes)
-            if not _CHOICES.isdisjoint(map(type, nodes)):
-                for node in walk(child):
-                    _note(node, loops, found)
-    return size
+            for node in walk(child):
+                _note(node, loops, found)
+
+
+def _size(stmt: Any) -> int:
+    """The nodes of a statement; of its loops, those of the bodies."""
+    if isinstance(stmt, For):
+        return 1 + _size(stmt.body)
+    children = (c for c in stmt.children() if not isinstance(c, (Var, Buffer)))
+    return 1 + sum(_size(c) if isinstance(c, Stmt) else len(nodes_of(c)) for c in children)
 
 
 def _note(node: Any, loops: list[For], found: dict[For, list[Expr]]) -> None:

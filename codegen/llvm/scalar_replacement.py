@@ -126,7 +126,8 @@ def _registers(body: Stmt) -> set[Var]:
     found = {
         s.buffer_var for s in statements(body) if isinstance(s, Allocate) and _is_small(s) and not _has_threads(s.body)
     }
-    return found - {a.buffer.data for a in accesses(body) if not all(map(is_constant, a.indices))} if found else found
+    accessed = (n for n in nodes_of(body) if type(n) in (BufferLoad, BufferStore)) if found else ()
+    return found - {a.buffer.data for a in accessed if not all(map(is_constant, a.indices))}
 
 
 def _is_small(s: Allocate) -> bool:

@@ -96,10 +96,12 @@ def _starts(store: BufferStore, update: BufferStore, sums: set[Var]) -> bool:
     if type(value) not in COMBINERS or not isinstance(value.a, BufferLoad) or any(map(has_load, store.indices)):
         return False
     term: Expr = value.b
-    places = [(s.buffer, tuple(map(key, s.indices))) for s in (store, update, value.a)]
     start = start.value if isinstance(start, Broadcast) else start
     identity = COMBINERS[type(value)].identity(value.dtype.with_lanes(1))
-    if not places[0] == places[1] == places[2] or key(start) != key(identity):
+    if type(start) is not type(identity) or key(start) != key(identity):
+        return False
+    places = [(s.buffer, tuple(map(key, s.indices))) for s in (store, update, value.a)]
+    if not places[0] == places[1] == places[2]:
         return False
     may_be_negative_zero = not (isinstance(term, BufferLoad) and shares_memory(term, sums))
     if isinstance(value, Add) and value.dtype.is_float and may_be_negative_zero:

@@ -22,7 +22,7 @@ from ..function import IRModule, PrimFunc
 from ..names import identifier, unique_name
 from ..node import frozendict
 from ..progress import track
-from ..schedule.constants import CONSTANT, ONCE, Foldable, places
+from ..schedule.constants import CONSTANT, ONCE, folding, places
 from ..target import CPUS, Target
 from ..transform import cpu_pipeline
 from ..transform.pipeline import begun_of, go_on_from, lowered_before
@@ -62,18 +62,15 @@ class Kernel:
 
     @staticmethod
     def of(scheduled: PrimFunc, target: Any) -> Kernel:
-        scheduled = scheduled.without_attr("global_symbol")
-        foldable = Foldable(scheduled)
-        split = foldable.split() if foldable.makes else None
-        if split is None or len(split.maker.buffers()) < len(
-            split.maker.params
-        ):  # what depends on sizes is made at each call
-            program, temporary = _with_workspace(scheduled, target)
+        folded = folding(scheduled)
+        # what depends on sizes is made at each call
+        if folded is None or len(folded.parts.maker.buffers()) < len(folded.parts.maker.params):
+            program, temporary = _with_workspace(scheduled.without_attr("global_symbol"), target)
             return Kernel(program, _places(scheduled, scheduled), temporary=temporary)
-        program, maker = split
+        program, maker = folded.parts
         kept, sources = _places(scheduled, program), _places(scheduled, maker)
-        made = tuple((_sizes(b), b.dtype) for b in foldable.makes)
-        program, temporary = _with_workspace(program, target)
+        made = tuple((_sizes(b), b.dtype) for b in folded.made)
+        program, temporary = _with_workspace(program.without_attr("global_symbol"), target)
         return Kernel(program, kept, maker.with_attr(ONCE, True), sources, made, temporary)
 
     def over(self, value: int, source: int) -> PrimFunc | None:

@@ -123,10 +123,24 @@ def at_each_call(func: PrimFunc) -> PrimFunc:
     >>> at_each_call(func) is func, [b.name for b in at_each_call(func.with_attr("tir.constant", ["A", "S"])).buffers()]
     (True, ['H', 'B', 'scaled'])
     """
+    found = folding(func)
+    return func if found is None else found.parts.program
+
+
+class Folding(NamedTuple):
+    """The ``parts`` of a function, and the buffers that one makes for the other."""
+
+    parts: Folded
+    made: tuple[Buffer, ...]
+
+
+@once
+def folding(func: PrimFunc) -> Folding | None:
+    """How :func:`fold_constants` splits a function, found once; None if nothing of it can be folded."""
     if not constant_parameters(func) or func.root is None:
-        return func
+        return None
     foldable = Foldable(func)
-    return foldable.split().program if foldable.makes else func
+    return Folding(foldable.split(), foldable.makes) if foldable.makes else None
 
 
 def places(func: PrimFunc, part: PrimFunc) -> tuple[int, ...]:
