@@ -98,7 +98,7 @@ def read(path: Path) -> File:
     Raises ``BuildError`` for a file that is not there, was not written by :func:`write`, or was changed after that.
     """
     if not path.is_file():
-        raise BuildError(f"no file {str(path)!r} to load")
+        raise BuildError(f"{str(path)!r} is a folder" if path.is_dir() else f"no file {str(path)!r} to load")
     try:
         data = member(path.read_bytes())
     except OSError as error:

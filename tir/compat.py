@@ -115,7 +115,7 @@ def array(value: Any, device: Device | None = None) -> Any:
     """A copy of ``value`` on ``device`` (default: the CPU), which a module built for it takes as an argument. It begins at a
     multiple of 64 bytes, as ``align=64`` of a parameter requires.
 
-    Raises ``RunError`` where there is no such device.
+    Raises ``RunError`` where there is no such device, ``TypeError`` for what is no array of numbers.
 
     >>> from tir.compat import array
     >>> array([1.0, 2.0]).numpy()
@@ -123,7 +123,11 @@ def array(value: Any, device: Device | None = None) -> Any:
     """
     from .interp.named_arguments import aligned_zeros
 
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"a device is what tir.cpu(), tir.cuda() and tir.device(...) make, not {device!r}")
     host = np.array(value, order="C")
+    if host.dtype.kind in "OSUMm":
+        raise TypeError(f"an array is made of numbers, not of {type(value).__name__}: {value!r:.60}")
     if device is not None and device.kind == "cuda":
         from codegen.cuda.device_arrays import DeviceArray
         from codegen.cuda.driver import driver

@@ -125,11 +125,23 @@ def is_shared(var: Var) -> bool:
     return _SHARED.get(var.name) is var
 
 
-_TYPE_FIRST = {"isinstance(value, str) and not isinstance(dtype, str)": "value, dtype = dtype, value"}
+_TYPE_FIRST = {"isinstance(value, str) and not isinstance(dtype, str)": "value, dtype = _cls._literal(value, dtype)"}
+
+
+class _Literal(Expr):
+    @classmethod
+    def _literal(cls, dtype: str, value: Any) -> tuple[Any, DType]:
+        """The value and the type of a constant whose type stands first."""
+        from .expr import const
+
+        made = const(value, dtype)
+        if type(made) is not cls:
+            raise TypeError(f"{cls.__name__} is no constant of {dtype}; tir.const(value, dtype) makes one of any type")
+        return made.value, made.dtype
 
 
 @node
-class IntImm(Expr):
+class IntImm(_Literal):
     """An integer or bool constant; the type may stand first, as in TVM.
 
     >>> from tir import IntImm
@@ -152,7 +164,7 @@ class IntImm(Expr):
 
 
 @node
-class FloatImm(Expr):
+class FloatImm(_Literal):
     """A floating constant; value may be inf, nan or -0.0. The type may stand first, as in TVM.
 
     >>> from tir import FloatImm

@@ -178,6 +178,9 @@ class IRModule(Printable):
         if isinstance(func_or_mod, PrimFunc):
             return IRModule(frozendict({"main": func_or_mod}))
         if isinstance(func_or_mod, dict):
+            for name, func in func_or_mod.items():
+                if not isinstance(name, str) or not isinstance(func, PrimFunc):
+                    raise TypeError(f"a module has functions by their names, not {name!r}: {type(func).__name__}")
             return IRModule(frozendict(func_or_mod))
         held = getattr(func_or_mod, "mod", None)
         if isinstance(held, IRModule):

@@ -321,3 +321,28 @@ def test_a_range_of_numbers_names_what_makes_one():
     with pytest.raises(TypeError, match=r"Range\.of\(2, 10\)"):
         tir.Range(2, 10)  # type: ignore[arg-type]
     assert tir.Range.of(2, 10).ends() == (2, 9)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: tir.build({"a": 3}), "functions by their names, not 'a': int"),
+        (lambda: tir.build({3: parse(ADD)}), "functions by their names, not 3: PrimFunc"),
+        (lambda: tir.nd.array("a"), "made of numbers, not of str"),
+        (lambda: tir.nd.array(None), "made of numbers, not of NoneType"),
+        (lambda: tir.nd.array(np.zeros(3), "cuda"), "a device is what tir.cpu"),
+        (lambda: tir.IntImm("int32", 2**40), "1099511627776 does not fit int32"),
+        (lambda: tir.IntImm("int32", 2.5), "2.5 is not an integer"),
+        (lambda: tir.IntImm("float32", 2), "IntImm is no constant of float32"),
+        (lambda: tir.FloatImm("int32", 2.0), "FloatImm is no constant of int32"),
+        (lambda: tir.FloatImm("float16", 1e9), "does not fit float16"),
+    ],
+)
+def test_what_is_no_module_array_or_constant_is_refused(call, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()
+
+
+def test_a_folder_is_no_saved_module(tmp_path):
+    with pytest.raises(tir.BuildError, match="is a folder"):
+        tir.load(tmp_path)

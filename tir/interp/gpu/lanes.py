@@ -221,6 +221,22 @@ class Lanes:
         )
         return False
 
+    def warps_of_32(self, act: Any, site: Site, what: str) -> bool:
+        """Whether every warp with an active thread has 32, and all are active; a finding otherwise."""
+        here = self.all if act is None else act
+        there = np.bincount(self.warp, minlength=self.warps)
+        small = here[there[self.warp[here]] < 32]
+        if not len(small):
+            return self.whole_warps(act, site, what)
+        self.launch.findings.add(
+            "warp",
+            f"{what} by a warp that has {there[self.warp[small[0]]]} of 32 threads; it takes all: bind loops to "
+            "threadIdx.x, so that the threads of a block are a multiple of 32",
+            (self.launch.access(site, self.stamp[small[0]], "executes it"),),
+            len(np.unique(self.warp[small])),
+        )
+        return False
+
     # ------------------------------------------------------------------ warps
 
     def rows(self, values: np.ndarray, act: Any, fill: Any = 0) -> np.ndarray:

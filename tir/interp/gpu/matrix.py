@@ -99,7 +99,7 @@ def mma(lanes: Lanes, act: Any, site: Site, shape: str, layouts: str, types: tup
     e = max(1, 32 // ta.bits)
     if depth % (4 * e):
         raise RunError(f"ptx_mma: {types[0]} has no shape {shape}: K is a multiple of {4 * e}")
-    if not lanes.whole_warps(act, site, "an mma"):
+    if not lanes.warps_of_32(act, site, "an mma"):
         return
     wide = np.int64 if ta.is_int else np.float64
     left = np.zeros((lanes.warps, rows, depth), wide)
@@ -126,7 +126,7 @@ def _as(values: np.ndarray, dtype: DType) -> np.ndarray:
 
 def ldmatrix(lanes: Lanes, act: Any, site: Site, trans: bool, number: int, dst: Pointer, src: Pointer) -> None:
     """``number`` 8 x 8 matrices of 16-bit elements: lane 8j + r gives the address of row r of matrix j."""
-    if not lanes.whole_warps(act, site, "an ldmatrix"):
+    if not lanes.warps_of_32(act, site, "an ldmatrix"):
         return
     view: View = src[0]
     here = lanes.all if act is None else act
@@ -156,7 +156,7 @@ def mma_fill(lanes: Lanes, act: Any, site: Site, count: int, dst: Pointer) -> No
 
 def mma_store(lanes: Lanes, act: Any, site: Site, m: int, n: int, dst: Pointer, src: Pointer, stride: Any) -> None:
     """Store the accumulators of m16n16 (two m16n8 side by side) to memory, with ``stride`` elements per row."""
-    if not lanes.whole_warps(act, site, "an mma_store"):
+    if not lanes.warps_of_32(act, site, "an mma_store"):
         return
     if (m, n) != (16, 16):
         raise RunError(f"mma_store: the simulator stores 16 x 16 accumulators, not {m} x {n}")
@@ -245,7 +245,7 @@ def _extents(view: View, m: int, n: int, k: int) -> tuple[int, int]:
 
 def wmma_load(lanes: Lanes, act: Any, site: Site, *moved: Any) -> None:
     """Load each warp's fragment from memory."""
-    if not lanes.whole_warps(act, site, "a wmma load"):
+    if not lanes.warps_of_32(act, site, "a wmma load"):
         return
     view, target, memory, at = _moved(lanes, act, site, False, *moved)
     view.flat[target] = memory.flat[at].reshape(len(target), -1)
@@ -254,7 +254,7 @@ def wmma_load(lanes: Lanes, act: Any, site: Site, *moved: Any) -> None:
 
 def wmma_store(lanes: Lanes, act: Any, site: Site, *moved: Any) -> None:
     """Store each warp's fragment to memory."""
-    if not lanes.whole_warps(act, site, "a wmma store"):
+    if not lanes.warps_of_32(act, site, "a wmma store"):
         return
     view, source, memory, at = _moved(lanes, act, site, True, *moved)
     _filled(lanes, act, view, source, site)
@@ -273,7 +273,7 @@ def wmma_fill(
     lanes: Lanes, act: Any, site: Site, fragment: Pointer, m: int, n: int, k: int, index: Any, value: Any
 ) -> None:
     """Set every element of each warp's fragment to ``value``."""
-    if not lanes.whole_warps(act, site, "a wmma fill"):
+    if not lanes.warps_of_32(act, site, "a wmma fill"):
         return
     view: View = fragment[0]
     rows, columns = _extents(view, m, n, k)
@@ -298,7 +298,7 @@ def _filled(lanes: Lanes, act: Any, view: View, at: np.ndarray, site: Site) -> N
 def wmma_mma(lanes: Lanes, act: Any, site: Site, d: Pointer, d_at: Any, a: Pointer, a_at: Any, b: Pointer, b_at: Any,
              c: Pointer, c_at: Any, shape: tuple[int, int, int]) -> None:  # fmt: skip
     """D = A x B + C on each warp's fragments."""
-    if not lanes.whole_warps(act, site, "a wmma mma"):
+    if not lanes.warps_of_32(act, site, "a wmma mma"):
         return
     m, n, k = shape
     parts = []
