@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_ROUND = bytes.maketrans(b"[]", b"()")
+_OTHERS = bytes(set(range(256)) - set(b"()[]"))
 _DEEP, _LONG = 60, 300  # shorter text has fewer brackets than that
 
 
@@ -15,11 +17,7 @@ def is_deep(text: str) -> bool:
 
 
 def _depth(text: str) -> int:
-    deepest = depth = 0
-    for letter in text:
-        if letter in "([":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif letter in ")]":
-            depth -= 1
-    return deepest
+    brackets, depth = text.encode().translate(_ROUND, _OTHERS), 0
+    while (without := brackets.replace(b"()", b"")) != brackets:  # the innermost ones
+        brackets, depth = without, depth + 1
+    return depth
