@@ -61,7 +61,7 @@ LAYERS = [Layer(2, 7, 5, 20, 3), Layer(1, 10, 3, 33, 3, 2), Layer(1, 5, 8, 16), 
 DEEP = [Layer(2, 7, 20, 20, 3), Layer(1, 10, 33, 33, 3, 2), Layer(1, 8, 16, 16, 5)]
 PROGRAMS: dict[str, tuple[Callable[..., tir.PrimFunc], list[tuple], Callable[..., Reference] | Reference]] = {
     "gemm": (gemm.gemm, [(64, 64, 64), (37, 45, 51), (100, 99, 3), (1, 1, 1), (5, 200, 16)], np.matmul),
-    "batched_gemm": (gemm.batched_gemm, [(3, 37, 45, 21), (2, 64, 64, 64), (5, 4, 3, 2)], np.matmul),
+    "batched_gemm": (gemm.batched_gemm, [(3, 37, 45, 21), (4, 64, 64, 64), (5, 4, 3, 2)], np.matmul),
     "gemv": (gemm.gemv, [(64, 64), (37, 51), (12, 1000), (1, 1)], np.matmul),
     "attention": (attention.attention, [(12, 70, 16), (7, 33, 20), (1, 1, 3)], attended),
     "softmax": (rows.softmax, [(5, 64), (3, 1), (7, 53)], softmaxed),

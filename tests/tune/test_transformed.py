@@ -41,10 +41,14 @@ def in_strips(sch: tir.Schedule) -> bool:
     return len({sch.get_loops(n)[0].var for n in names}) == 1
 
 
-@pytest.mark.parametrize("last", ["", "relu", "residual"])
 @pytest.mark.parametrize(
-    ("shape", "padding", "m"),
-    [((1, 6, 8, 4), 1, 2), ((2, 5, 7, 2), (0, 1, 2, 1), 2), ((1, 3, 3, 2), 1, 2), ((1, 9, 8, 2), "SAME", 4)],
+    ("shape", "padding", "m", "last"),
+    [
+        *(((1, 6, 8, 4), 1, 2, last) for last in ("", "relu", "residual")),
+        ((2, 5, 7, 2), (0, 1, 2, 1), 2, "residual"),
+        ((1, 3, 3, 2), 1, 2, "relu"),
+        ((1, 9, 8, 2), "SAME", 4, "residual"),
+    ],
 )
 def test_strips_of_tiles_compute_the_same(shape, padding, m, last):
     func = convolution(shape, 4, padding, m, last)
