@@ -1,8 +1,8 @@
 """``tir.tune`` and TVM's MetaSchedule on the same programs: ``python -m benchmarks.tune [--tvm-python PYTHON]``.
 
 Each program is plain, and its text is read by both. Ours is tuned with ``--trials`` (default 51), theirs with ``--tvm-trials``
-(default 512, its usual number for an operator) in a process of the other Python. The winners are timed at the end by turns, so
-that load hits both. ``--save`` keeps the rows in ``tune.json``, under the processor and the number of threads, as results of two
+(default 512, its usual number for an operator) in a process of the other Python. The winners and our default are timed at the end
+by turns, so that load hits all. ``--save`` keeps the rows in ``tune.json``, under the processor and the number of threads, as results of two
 machines cannot be compared: for each program the best time after every trial, the seconds of the search, and the final times.
 Rows of programs that this run does not choose stay. ``--table`` prints what is kept and runs nothing.
 """
@@ -10,12 +10,14 @@ Rows of programs that this run does not choose stay. ``--table`` prints what is 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import pathlib
 import platform
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,8 +29,10 @@ from codegen.machine_peak import measure_fma_peak
 from tir.testing.oracle import random_inputs
 
 from .arrays import aligned
+from .peers import clock
 from .work import PLAIN
 
+ROUNDS = 40  # turns of each at the end
 KEPT = pathlib.Path(__file__).with_name("tune.json")
 
 # the workloads of the comparison: a plain program of ``benchmarks.work``, and its sizes
@@ -130,9 +134,15 @@ def main() -> None:
 
 
 def _summarize(rows: list[dict[str, Any]]) -> None:
-    ratios = [row["ratio"] for row in rows if row.get("ratio")]
-    if ratios:
-        print(f"geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, least {min(ratios):.2f}")
+    for said, over, under in (
+        ("tuned over MetaSchedule", "tvm_final", "final"),
+        ("default over MetaSchedule", "tvm_final", "default_final"),
+        ("tuned over default", "default_final", "final"),
+    ):
+        ratios = [row[over] / row[under] for row in rows if over in row and under in row]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"{said}: geometric mean {mean:.2f} of {len(ratios)}, least {min(ratios):.2f}")
     for trials, share in ((1, 1.1), (10, 1.1), (32, 1.05)):
         near = sum(
             row["best_after"][:trials][-1] <= share * min(row["best"], row.get("tvm_best", math.inf)) for row in rows
@@ -153,21 +163,23 @@ def _row(one: Program, args: argparse.Namespace) -> dict[str, Any]:
         "default": result.trials[0].seconds,
         "best": result.best_seconds,
     }
-    if args.tvm_python:
-        row |= _beside_tvm(one, result.module(), args)
+    row |= _by_turns(one, result, args)
     _print_row(row)
     return row
 
 
 def _print_row(row: dict[str, Any]) -> None:
     said = f"{row['program']}: {row['best'] * 1e6:.1f} us in {row['search_seconds']:.0f} s"
-    print(f"{said}; {_versus(row)}" if row.keys() & {"ratio", "tvm_failed"} else said, flush=True)
-
-
-def _versus(row: dict[str, Any]) -> str:
+    if "default_final" in row:
+        said += f", {row['default_final'] / row['final']:.2f} times as fast as the default"
     if "tvm_failed" in row:
-        return f"MetaSchedule: {row['tvm_failed']}"
-    return f"{row['ratio']:.2f} times as fast as MetaSchedule's ({row['tvm_trials']} trials, {row['tvm_search_seconds']:.0f} s)"
+        said += f"; MetaSchedule: {row['tvm_failed']}"
+    if "ratio" in row:
+        took = f"{row['tvm_trials']} trials, {row['tvm_search_seconds']:.0f} s"
+        said += f"; {row['ratio']:.2f} times as fast as MetaSchedule's ({took})"
+    if "ratio" in row and "default_final" in row:
+        said += f", the default {row['tvm_final'] / row['default_final']:.2f} times"
+    print(said, flush=True)
 
 
 def _best_after(result: Any) -> list[float]:
@@ -178,35 +190,65 @@ def _best_after(result: Any) -> list[float]:
     return found
 
 
-def _beside_tvm(one: Program, ours: Any, args: argparse.Namespace) -> dict[str, Any]:
-    """Tune in the other Python; then time both winners by turns, the least of each."""
-    worker = pathlib.Path(__file__).with_name("tvm_tune.py")
-    command = [args.tvm_python, str(worker), str(args.tvm_trials), str(args.threads), str(args.seed)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdin is not None and child.stdout is not None
-        inputs = random_inputs(one.func)
-        child.stdin.write(
-            json.dumps(
-                {"name": one.func.name, "text": one.func.script(), "arrays": [(a.shape, str(a.dtype)) for a in inputs]}
-            )
-            + "\n"
-        )
-        child.stdin.flush()
-        answer = child.stdout.readline()
-        found = json.loads(answer) if answer else {"tvm_failed": f"it ended with status {child.wait()}"}
-        if "tvm_failed" in found:
-            return found
-        call = ours.entry.prepared(*map(_aligned, inputs))
-        mine = theirs = math.inf
-        for _ in range(20):
-            start = time.perf_counter()
-            call()
-            mine = min(mine, time.perf_counter() - start)
-            child.stdin.write("time\n")
-            child.stdin.flush()
-            theirs = min(theirs, float(child.stdout.readline()))
-        child.stdin.close()
-    return {"final": mine, "tvm_final": theirs, "ratio": theirs / mine, **found}
+def _by_turns(one: Program, result: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """The default and the winner, and TVM's, which its process tunes first: each the least of its times, taken by turns."""
+    inputs = [_aligned(array) for array in random_inputs(one.func)]
+    target = f"llvm -num-cores={args.threads}"
+    modules = {"default_final": tir.build(result.trials[0].schedule.mod, target), "final": result.module()}
+    turns = {name: _timed(module, inputs, args.threads) for name, module in modules.items()}
+    found: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        if args.tvm_python:
+            theirs = stack.enter_context(_Tvm(one, inputs, args))
+            found = theirs.found
+            if "tvm_failed" not in found:
+                turns["tvm_final"] = theirs.time
+        for _ in range(ROUNDS):
+            for name, turn in turns.items():
+                found[name] = min(turn(), found.get(name, math.inf))
+    if "tvm_final" in found:
+        found["ratio"] = found["tvm_final"] / found["final"]
+    return found
+
+
+def _timed(module: Any, inputs: list[np.ndarray], threads: int) -> Callable[[], float]:
+    call, now = module.entry.prepared(*inputs), getattr(time, clock(threads))
+
+    def turn() -> float:
+        call()
+        start = now()
+        call()
+        return now() - start
+
+    return turn
+
+
+class _Tvm:
+    """Its process: tunes the program, then takes the time of a call when it is asked."""
+
+    def __init__(self, one: Program, inputs: list[np.ndarray], args: argparse.Namespace):
+        worker = pathlib.Path(__file__).with_name("tvm_tune.py")
+        numbers = map(str, (args.tvm_trials, args.threads, args.seed))
+        command = [args.tvm_python, str(worker), *numbers, clock(args.threads)]
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        arrays = [(a.shape, str(a.dtype)) for a in inputs]
+        answer = self._ask(json.dumps({"name": one.func.name, "text": one.func.script(), "arrays": arrays}))
+        self.found = json.loads(answer) if answer else {"tvm_failed": f"it ended with status {self._child.wait()}"}
+
+    def time(self) -> float:
+        return float(self._ask("time"))
+
+    def _ask(self, line: str) -> str:
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._child.stdin.write(line + "\n")
+        self._child.stdin.flush()
+        return self._child.stdout.readline()
+
+    def __enter__(self) -> _Tvm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.communicate()
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
