@@ -17,7 +17,9 @@ from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-GROUP = (8, 4, 3, 2, 1)  # neighbouring tiles along the result, best first: what is stored follows in memory
+# bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near
+LOADED, STORED = 256, 128
+PAGES = 64  # rows of a group that are loaded from, which may lie in as many pages: fewer than the first TLB has
 
 
 @rule(targets=("llvm",), order=60)
@@ -86,10 +88,12 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     sch.transform_layout(nest.name, ("write", 0), lambda *at: (*at[:-2], at[-1], at[-2]))
     *around, row, column = _in_order(sch, nest.name)
     large = streams(volume(nest.axes), target.dtype.bytes)
-    io, im, ii = sch.split(row.loop, [None, _few(row, side, large), side])
-    jo, ji = sch.split(column.loop, [None, side])
+    size = side * target.dtype.bytes
+    long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), LOADED // size)
+    io, im, ii = sch.split(row.loop, [None, _few(row, side, long), side])
+    jo, jm, ji = sch.split(column.loop, [None, _few(column, side, wide), side])
     outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
-    sch.reorder(*outer, im, ii, ji)
+    sch.reorder(*outer, jm, im, ii, ji)
     sch.compute_at(load, im, preserve_unit_loops=True)
     sch.reverse_compute_at(store, im, preserve_unit_loops=True)
     i, j = sch.get_loops(store)[-2:]
@@ -128,9 +132,9 @@ def _in_order(sch: Schedule, name: str) -> list[Axis]:
     return sorted(nest.axes, key=lambda a: place[a.var])
 
 
-def _few(axis: Axis, side: int, large: bool) -> int:
-    """Neighbouring tiles in a group."""
-    return 1 if large or axis.extent is None else next(f for f in GROUP if axis.extent // side % f == 0)
+def _few(axis: Axis, side: int, most: int) -> int:
+    """Neighbouring tiles in a group: at most so many, of which the axis has a multiple."""
+    return 1 if axis.extent is None else next(f for f in range(most, 0, -1) if axis.extent // side % f == 0)
 
 
 def _tiled(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
