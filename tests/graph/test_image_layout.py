@@ -96,6 +96,20 @@ def test_images_of_other_dimensions_have_channels_last(spatial, monkeypatch):
     np.testing.assert_allclose(results(made, monkeypatch), results(graph, monkeypatch), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_transposed_convolutions_follow_where_transpositions_would_be_too_many(spatial, monkeypatch):
+    b, rng = Builder(), np.random.default_rng(1)
+    x = b.input("x", (1, 16, *[4] * spatial))
+    v, w = (b.constant(rng.standard_normal((16, 16, *[n] * spatial)).astype("float32")) for n in (2, 3))
+    up = b.call(f"nn.conv{spatial}d_transpose", b.call(f"nn.conv{spatial}d", x, w, 1, 1), v, 2)
+    graph = b.graph({"y": b.call("mean", b.call(f"nn.conv{spatial}d", up, w), tuple(range(2, spatial + 2)))})
+    made = channels_last(graph)
+    operators = [node.operator.removeprefix("nn.") for node in made.nodes]
+    convolution = f"conv{spatial}d"
+    assert operators == ["transpose", convolution, f"{convolution}_transpose", convolution, "mean"]
+    np.testing.assert_allclose(results(made, monkeypatch), results(graph, monkeypatch), rtol=1e-4, atol=1e-4)
+
+
 def test_a_model_of_more_transpositions_than_convolutions_stays_as_it_is():
     graph = after_convolution(lambda b, y: b.call("cumsum", b.call("nn.relu", b.call("cumsum", y, 1)), 1))
     assert channels_last(graph) is graph

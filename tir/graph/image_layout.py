@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import TirError
+from ..node import frozendict
 from ..ops import registry
 from ..te import Pattern
 from .fusion import is_pointwise, pattern_of, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
-from .sizes import Extent, usual
+from .sizes import Extent, is_fixed, usual
 
 CONVOLUTIONS = {"nn.conv1d": "NWC", "nn.conv2d": "NHWC", "nn.conv3d": "NDHWC"}
+TRANSPOSED = {"nn.conv1d_transpose": "NWC", "nn.conv2d_transpose": "NHWC", "nn.conv3d_transpose": "NDHWC"}
 AXES = {
     "concatenate": ("axis",),
     "nn.batch_norm": ("axis",),
@@ -23,6 +25,7 @@ AXES = {
     "nn.prelu": ("axis",),
     "strided_slice": ("axes",),
 }  # the parameters that have axes of the data
+CHANNELS = 16  # of results of transposed convolutions, of which there have to be multiples, lest vectors have tails
 MOVED = 0.25  # of the elements of convolutions that may be transposed, for a gain
 
 
@@ -30,8 +33,9 @@ def channels_last(graph: Graph) -> Graph:
     """Convolutions of constant kernels, and what stands between them, on images whose channels are last in memory.
 
     There a pixel's channels are vectors, no image is rearranged for products, and panels of the kernel are made once. Pools,
-    elementwise operators, reductions, slices and concatenations follow; a transposition stays at the borders of these. The
-    graph is left as it is if more would stay than a part of what convolutions read and write.
+    elementwise operators, reductions, slices and concatenations follow; a transposition stays at the borders of these. Where more
+    would stay than a part of what convolutions read and write, transposed convolutions follow too, which take longer so; the
+    graph is left as it is if that does not help.
 
     >>> import numpy as np
     >>> from tir.graph import Builder
@@ -41,12 +45,17 @@ def channels_last(graph: Graph) -> Graph:
     >>> [node.operator for node in channels_last(b.graph(y)).nodes]
     ['transpose', 'nn.conv2d', 'nn.relu', 'mean']
     """
-    made = graph.rewritten(_Images().visit)
+    images = _Images(), _Images(TRANSPOSED)
+    return next(filter(None, (_gaining(graph, graph.rewritten(each.visit)) for each in images)), graph)
+
+
+def _gaining(graph: Graph, made: Graph) -> Graph | None:
+    """What a graph was made, if few transpositions stay for what convolutions gain."""
     kernels = [n for n in made.nodes if n.arguments.get("data_layout") in CONVOLUTIONS.values()]
     copied = [n for n in made.nodes if n.operator == "transpose" and view_of(n) is None]
     already = [n for n in graph.nodes if n.operator == "transpose" and view_of(n) is None]
     gained = sum(usual(n.arguments["data"].elements + n.outputs[0].elements) for n in kernels)
-    return made if _elements(copied) - _elements(already) <= MOVED * gained else graph
+    return made if _elements(copied) - _elements(already) <= MOVED * gained else None
 
 
 def _elements(nodes: Sequence[Node]) -> int:
@@ -64,10 +73,12 @@ def _first(rank: int) -> tuple[int, ...]:
 
 
 class _Images:
-    """What is rewritten: ``last`` has, for an image of the new graph, the same with channels last."""
+    """What is rewritten: ``last`` has, for an image of the new graph, the same with channels last. Transposed convolutions with
+    a layout in ``transposed`` follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, transposed: Mapping[str, str] = frozendict()) -> None:
         self._last: dict[Value, Value] = {}
+        self._layouts = transposed
 
     def visit(self, made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
         changed = self._changed(made, node, arguments)
@@ -93,6 +104,8 @@ class _Images:
         if not images or len({len(v.shape) for v in images}) > 1:
             return None
         rank = len(images[0].shape)
+        if node.operator in self._layouts:
+            return self._transposed_convolution(node, arguments)
         if "layout" in registry.find(node.operator).signature.parameters:
             return self._in_layout(arguments, rank)
         if names := _axes(node, arguments):
@@ -111,6 +124,13 @@ class _Images:
             "kernel": made.constant(np.require(array, requirements="C"), kernel.name),
             "data_layout": CONVOLUTIONS[node.operator],
         }
+
+    def _transposed_convolution(self, node: Node, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        data, channels = arguments["data"], node.outputs[0].shape[1]
+        laid_out = any(arguments.get(p) for p in ("data_layout", "kernel_layout"))
+        if laid_out or data not in self._last or not is_fixed(channels) or channels % CHANNELS:
+            return None
+        return {**arguments, "data": self._last[data], "data_layout": self._layouts[node.operator]}
 
     def _in_layout(self, arguments: Mapping[str, Any], rank: int) -> dict[str, Any] | None:
         """Of an operator that takes one image, and its layout."""
