@@ -3,7 +3,8 @@
 Of each program, candidates with values at random (each as likely as any other, of every sketch) are built and timed by turns
 on one thread, the least of each; Spearman's correlation of their times with the model's. ``--again`` judges the model by the times
 of model_order.json.xz, without running anything; ``--save`` keeps those of this run there, beside what other processors took. A candidate is
-kept as the text of its scheduled program, so that neither the rules nor the names of blocks have to be what they were.
+kept as the text of its scheduled program, so that neither the rules nor the names of blocks have to be what they were. ``--retime`` times the
+candidates that are kept once more, says how well the two takes agree, which no model can do better than, and keeps the lesser times with ``--save``.
 """
 
 from __future__ import annotations
@@ -94,12 +95,33 @@ def measured(func: tir.PrimFunc, count: int) -> dict[str, Any]:
             made.setdefault(structural_digest(sch.mod), sch.func)
         if len(made) == count:
             break
+    times = timed(func, list(made.values()))
+    kept = [{"text": one.script(), "seconds": t} for one, t in zip(made.values(), times)]
+    return {"program": func.script(), "candidates": kept}
+
+
+def timed(func: tir.PrimFunc, scheduled: list[tir.PrimFunc]) -> list[float]:
+    """The least seconds of ``func`` as each of these, on the same arrays."""
     arrays = [aligned(a.shape, a.dtype) for a in random_inputs(func)]
     for array, data in zip(arrays, random_inputs(func)):
         array[...] = data
-    times = least_times([functools.partial(tir.build(one, target=TARGET), *arrays) for one in made.values()])
-    kept = [{"text": one.script(), "seconds": float(f"{t:.4g}")} for one, t in zip(made.values(), times)]
-    return {"program": func.script(), "candidates": kept}
+    times = least_times([functools.partial(tir.build(one, target=TARGET), *arrays) for one in scheduled])
+    return [float(f"{t:.4g}") for t in times]
+
+
+def retimed(found: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    """Kept candidates with the lesser of their times and those of another take; the correlation of both."""
+    kept = found["candidates"]
+    before = [one["seconds"] for one in kept]
+    now = timed(_read(found["program"]), [_read(one["text"]) for one in kept])
+    least = [{**one, "seconds": min(one["seconds"], t)} for one, t in zip(kept, now)]
+    return {**found, "candidates": least}, spearman(before, now)
+
+
+def _read(text: str) -> tir.PrimFunc:
+    found = tir.script.parse(text)
+    assert isinstance(found, tir.PrimFunc)
+    return found
 
 
 def least_times(calls: list[Callable[[], None]]) -> list[float]:
@@ -150,27 +172,38 @@ def _ranks(values: list[float]) -> np.ndarray:
     return np.array([(array < v).sum() + ((array == v).sum() - 1) / 2 for v in array])
 
 
+def _kept() -> dict[str, Any]:
+    """What is kept: programs, by processor and by name."""
+    return json.loads(lzma.decompress(KEPT.read_bytes())) if KEPT.exists() else {}
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="", help="names of programs begin with one of these, separated by commas")
     options.add_argument("--count", type=int, default=48)
     options.add_argument("--again", action="store_true", help="times that are kept, judged anew")
+    options.add_argument("--retime", action="store_true", help="candidates that are kept, timed again")
     options.add_argument("--save", action="store_true", help="keep the times of this run")
     args = options.parse_args()
-    kept = json.loads(lzma.decompress(KEPT.read_bytes())) if KEPT.exists() else {}
-    here = kept.setdefault(processor(), {})
+    here = _kept().get(processor(), {})
     wanted, orders = tuple(name for name in args.only.split(",") if name), []
-    for name in here if args.again else PROGRAMS:
+    for name in list(here) if args.again or args.retime else PROGRAMS:
         if wanted and not name.startswith(wanted):
             continue
         start = time.perf_counter()
-        found = here[name] if args.again else measured(PROGRAMS[name](), args.count)
+        takes = ""
+        if args.retime:
+            found, agree = retimed(here[name])
+            takes = f", two takes {agree:.2f}"
+        else:
+            found = here[name] if args.again else measured(PROGRAMS[name](), args.count)
         order, share = judged(found, Env.of(TARGET))
         orders.append(order)
-        taken = f"{len(found['candidates'])} candidates, {time.perf_counter() - start:.0f} s"
+        taken = f"{len(found['candidates'])} candidates, {time.perf_counter() - start:.0f} s{takes}"
         print(f"{name:<28} Spearman {order:5.2f}  best of first 8: {share:.2f}  ({taken})", flush=True)
         if args.save:
-            here[name] = found
+            kept = _kept()
+            kept.setdefault(processor(), {})[name] = found
             KEPT.write_bytes(lzma.compress(json.dumps(kept).encode()))
     if orders:
         print(f"median {statistics.median(orders):.2f}, least {min(orders):.2f}")
