@@ -124,7 +124,7 @@ class _Summaries:
     @staticmethod
     def _head(s: Stmt, made: _Summary) -> None:
         """What ``s`` computes outside of the statements in it."""
-        for part in s.children():
+        for part in () if _MAY_BE_EXPENSIVE.isdisjoint(kinds(s)) else s.children():
             if isinstance(part, Expr):
                 found = set(map(type, nodes := nodes_of(part)))
                 if not found.isdisjoint(_MAY_BE_EXPENSIVE):

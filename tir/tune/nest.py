@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import dropwhile
 from math import prod
 from typing import Any
@@ -156,10 +156,8 @@ class Nest:
     name: str
     block: Block
     axes: tuple[Axis, ...]
-    in_time: bool = False  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
-    constants: frozenset[Buffer] = (
-        frozenset()
-    )  # what constant parameters determine: copies of it cost nothing at a call
+    in_time: bool  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
+    func: PrimFunc = field(compare=False, repr=False)  # the function that it is in
 
     @staticmethod
     def of(sch: Schedule, name: str) -> Nest | None:
@@ -176,7 +174,12 @@ class Nest:
         block, around, iters = found
         handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
         axes = tuple(Axis(h, i.var, i.iter_type, length, usual(length)) for h, (i, length) in zip(handles, iters))
-        return Nest(name, block, axes, around > 0, determined(sch.func))
+        return Nest(name, block, axes, around > 0, sch.func)
+
+    @cached_property
+    def constants(self) -> frozenset[Buffer]:
+        """What constant parameters determine: copies of it cost nothing at a call."""
+        return determined(self.func)
 
     @property
     def spatial(self) -> list[Axis]:
