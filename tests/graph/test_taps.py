@@ -5,7 +5,7 @@ import pytest
 
 from tir.graph import Builder, compile_graph, optimized
 from tir.graph.graph_passes import evaluate
-from tir.graph.taps import leave_out_taps, taps_apart
+from tir.graph.taps import leave_out_taps, pixels_apart, taps_apart
 
 RNG = np.random.default_rng(0)
 
@@ -151,3 +151,27 @@ def test_a_compiled_atrous_convolution_is_a_product():
     assert [v.shape for v in optimized(graph).constants] == [(4, 2, 1, 1)]
     x = RNG.standard_normal((2, 2, 8, 8)).astype("float32")
     np.testing.assert_allclose(compile_graph(graph)(x), computed(graph, x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("more", "is_product"),
+    [
+        ({}, True),
+        ({"strides": 2}, True),
+        ({"dilation": 2}, False),
+        ({"padding": 1}, False),
+        ({"strides": 2, "output_padding": 1}, False),
+        ({"groups": 2}, False),
+    ],
+    ids=str,
+)
+def test_a_transposed_convolution_of_one_pixel_is_a_product(spatial, more, is_product):
+    b = Builder()
+    x = b.input("x", (2, 4, *[1] * spatial))
+    w = b.constant(RNG.standard_normal((4, 6, *[3] * spatial)).astype("float32"), "w")
+    graph = b.graph(b.call(f"nn.conv{spatial}d_transpose", x, w, **more))
+    made = pixels_apart(graph)
+    assert ("matmul" in [n.operator for n in made.nodes]) == is_product
+    data = RNG.standard_normal(x.shape).astype("float32")
+    np.testing.assert_allclose(computed(made, data), computed(graph, data), rtol=1e-6, atol=1e-6)

@@ -18,7 +18,7 @@ from .fusion import READS, pattern_of, reads, view_of
 from .graph import Builder, Graph, Node, Value, mapped, results, values_in
 from .image_layout import channels_last
 from .joined_products import join_products, transposed_operands
-from .taps import CONVOLUTIONS, leave_out_taps, taps_apart
+from .taps import CONVOLUTIONS, leave_out_taps, pixels_apart, taps_apart
 from .winograd_pass import winograd
 
 LARGEST_FOLDED = (
@@ -233,7 +233,7 @@ def _scale_and_shift(node: Node, constants: Mapping[Value, np.ndarray]) -> tuple
 
 
 PASSES: list[Callable[[Graph], Graph]] = [
-    fold_constants, remove_copies, fold_batch_norm, inline_scalars, leave_out_taps, channels_last, taps_apart, winograd, join_products, transposed_operands,
+    fold_constants, remove_copies, fold_batch_norm, inline_scalars, leave_out_taps, pixels_apart, channels_last, taps_apart, winograd, join_products, transposed_operands,
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from ..ops.nn.checks import numbers
 from ..ops.nn.window_shapes import dilated, pads_of
 from ..target import CPUS
 from .graph import Builder, Graph, Node, Value, for_targets
-from .image_layout import CONVOLUTIONS
+from .image_layout import CONVOLUTIONS, TRANSPOSED
 from .sizes import is_fixed
 from .winograd_pass import BYTE
 
@@ -56,6 +56,39 @@ def leave_out_taps(graph: Graph) -> Graph:
         return made.add(node.operator, changed, [v.name for v in node.outputs], node.name)
 
     return graph.rewritten(visit)
+
+
+def pixels_apart(graph: Graph) -> Graph:
+    """A transposed convolution of images of one pixel by a constant kernel, as generators and decoders begin with, becomes a product: each result is of
+    one tap, where the windows of others are padding but for one element.
+
+    >>> import numpy as np
+    >>> from tir.graph import Builder
+    >>> b = Builder()
+    >>> x, w = b.input("x", (2, 8, 1, 1)), b.constant(np.ones((8, 4, 3, 3), "float32"), "w")
+    >>> [(n.operator, n.outputs[0].shape) for n in pixels_apart(b.graph(b.call("nn.conv2d_transpose", x, w))).nodes]
+    [('reshape', (2, 8)), ('matmul', (2, 36)), ('reshape', (2, 4, 3, 3))]
+    """
+
+    def visit(made: Builder, node: Node, arguments: Mapping[str, Any]) -> Sequence[Value] | None:
+        data, kernel = arguments.get("data"), arguments.get("kernel")
+        if node.operator not in TRANSPOSED or kernel not in made.constants or {*data.shape[2:]} != {1}:
+            return None
+        others = ("data_layout", "kernel_layout", "out_dtype")
+        is_plain = arguments.get("groups", 1) == 1 and not any(arguments.get(p) for p in others)
+        shape = (data.shape[0], *kernel.shape[1:])
+        if not is_plain or kernel.dtype != data.dtype or node.outputs[0].shape != shape or _has_padding(arguments):
+            return None
+        matrix = made.constant(made.constants[kernel].reshape(kernel.shape[0], -1), kernel.name)
+        flat = made.call("reshape", data, data.shape[:2])
+        (product,) = made.add("matmul", {"a": flat, "b": matrix}, [node.outputs[0].name], node.name)
+        return [made.call("reshape", product, shape)]
+
+    return graph.rewritten(visit)
+
+
+def _has_padding(arguments: Mapping[str, Any]) -> bool:
+    return any(np.any(np.asarray(arguments.get(p, 0)) != 0) for p in ("padding", "output_padding"))
 
 
 def _dead(size: int, results: int, taps: int, step: int, gap: int, pad: tuple[int, int]) -> tuple[int, int]:
