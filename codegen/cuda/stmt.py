@@ -256,18 +256,26 @@ def _warp_number(g: Generator) -> str:
 def _allocate_const(g: Generator, s: AllocateConst) -> None:
     import numpy as np
 
-    data = np.asarray(s.data).ravel()
-    dtype = DType(s.dtype)
-    if dtype.is_float:
-        values = [float_constant(float(x), dtype) for x in data]
-    else:
-        values = [int_constant(int(x), dtype) for x in data]
+    from tir.interp.numbers import constant_data
+
+    data, dtype = constant_data(s.data, s.dtype), DType(s.dtype)
     name = f"{g.symbol}_{identifier(s.buffer_var.name)}_{len(g.statics)}"  # a name among those of all kernels
+    type_, place = declare_type(g, dtype), name
+    if dtype.is_int or dtype.is_bool:
+        values = [int_constant(int(x), dtype) for x in data]
+    elif dtype in ("float32", "float64") and np.isfinite(data).all():
+        values = [float_constant(float(x), dtype) for x in data]
+    else:  # CUDA initializes an array of these by calls, and constant memory takes none
+        type_, place = _BITS[data.itemsize], f"reinterpret_cast<const {type_}*>({name})"
+        values = [f"{x:#x}" for x in data.view(f"uint{8 * data.itemsize}")]
     rows = [", ".join(values[k : k + 16]) for k in range(0, len(values), 16)]
     joined = ",\n  ".join(rows)
-    g.statics.append(f"static __constant__ {declare_type(g, dtype)} {name}[{len(values)}] = {{\n  {joined}\n}};")
-    g.pointers[s.buffer_var] = Place(name, dtype, "global", const=True)
+    g.statics.append(f"static __constant__ {type_} {name}[{len(values)}] = {{\n  {joined}\n}};")
+    g.pointers[s.buffer_var] = Place(place, dtype, "global", const=True)
     g.stmt(s.body)
+
+
+_BITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 
 
 @stmt_rule(DeclBuffer)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tir.aliases import other_names, shares_memory
 from tir.annotations import STREAMED, STREAMED_LINES
 from tir.expr import BufferLoad, IntImm, Mul, StringImm, Var
@@ -284,6 +282,8 @@ def _product(g: Generator, a: str, b: str, buffer: str) -> str:
 
 @stmt_rule(AllocateConst)
 def _allocate_const(g: Generator, s: AllocateConst) -> None:
-    data = np.ascontiguousarray(s.data)
-    g.env[s.buffer_var] = g.out.module.constant(data.tobytes(), 64, s.buffer_var.name)
+    from tir.interp.numbers import constant_data
+
+    data = constant_data(s.data, s.dtype).tobytes()
+    g.env[s.buffer_var] = g.out.module.constant(data, 64, s.buffer_var.name)
     g.stmt(s.body)

@@ -21,7 +21,7 @@ from . import memory
 from .accesses import MemoryAccess
 from .arguments import layout_variables
 from .expressions import Bounds, identifier
-from .numbers import storage_dtype
+from .numbers import constant_data, storage_dtype
 
 _MAX_NEST = 12  # CPython allows 20 nested blocks in one function: deeper loops go into an inner function
 _CONCURRENT = (S.PARALLEL, S.VECTORIZED, S.THREAD_BINDING)
@@ -327,9 +327,7 @@ class Compiler(MemoryAccess):
         self.statement(s.body)
 
     def _allocate_const(self, s: S.AllocateConst) -> None:
-        data = np.ascontiguousarray(s.data).reshape(-1)
-        if data.dtype != storage_dtype(s.dtype):
-            data = data.astype(storage_dtype(s.dtype))
+        data = constant_data(s.data, s.dtype)
         name = self.memories[s.buffer_var] = self.fresh(f"p_{identifier(s.buffer_var.name)}_")
         self.emit(f"{name} = {self.const(data)}")
         self._memory_records(s.buffer_var, name, None)

@@ -200,6 +200,18 @@ def reinterpret(value: Any, source: DType, target: DType) -> Any:
     return from_storage(raw if target.lanes > 1 else raw[0], target)
 
 
+def constant_data(data: Any, dtype: DType) -> np.ndarray:
+    """The elements in memory of a constant array of numbers, one after another.
+
+    >>> import numpy as np
+    >>> constant_data(np.array([[1.0], [-2.0]], "float32"), DType("bfloat16")) == [0x3F80, 0xC000]
+    array([ True,  True])
+    """
+    flat = np.ascontiguousarray(data).reshape(-1)
+    made = encode(flat, dtype) if is_small_float(dtype) else flat
+    return np.asarray(made, storage_dtype(dtype))
+
+
 def from_storage(raw: Any, dtype: DType) -> Any:
     """The held form of an element of memory."""
     if is_small_float(dtype):

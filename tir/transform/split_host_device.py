@@ -15,7 +15,7 @@ from ..levels import SHARED_DYN, ends_with_launch
 from ..names import claimed
 from ..node import frozendict
 from ..op import call
-from ..stmt import NOP, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
+from ..stmt import NOP, Allocate, AllocateConst, AttrStmt, BufferStore, DeclBuffer, Evaluate, IfThenElse, Stmt
 from ..target import CPUS, Target
 from ..visit import free_vars, substitute, walk
 from .host_calls import with_host_calls_inlined, without_unused_views
@@ -33,10 +33,16 @@ class _Splitter:
         self.target = target
         self.taken = taken
         self.kernels: dict[str, PrimFunc] = {}
+        self.constants: list[AllocateConst] = []  # around here; each is a part of the kernels that read it
 
     def visit(self, s: Any) -> Any:
         if is_launch(s):
             return self.kernel(s)
+        if isinstance(s, AllocateConst):
+            self.constants.append(s)
+            body = self.visit(s.body)
+            self.constants.pop()
+            return body
         if isinstance(s, BufferStore):
             raise BuildError(
                 f"{self.name}: `{s!r}` is not in a loop bound to threads, so no kernel runs it; bind a loop around it, "
@@ -72,13 +78,17 @@ class _Splitter:
                     "numbers, without loops or stores; pass elements instead of pointers, or have what it does in the kernel"
                 )
         used = free_vars(s)
+        constants = [c for c in self.constants if c.buffer_var in set(used)]
+        used = [v for v in used if v not in {c.buffer_var for c in constants}]
         place = {b.data: n for n, b in enumerate(self.func.buffers())}
         handles = sorted((v for v in used if v.dtype.is_handle), key=lambda v: place.get(v, len(place)))
         scalars = [v for v in used if not v.dtype.is_handle]
         params = {v: Var(v.name, v.dtype, v.pointer_dtype, v.scope) for v in (*handles, *scalars)}
         body = s
-        for buffer in reversed(_outer_views(s, set(handles))):
+        for buffer in reversed(_outer_views(s, {*handles, *(c.buffer_var for c in constants)})):
             body = DeclBuffer(buffer, body)
+        for allocated in reversed(constants):
+            body = allocated.replace(body=body)
         order = sorted(extents, key=axis_order)
         launch = (*order, DYNAMIC) if shared else tuple(order)
         attrs = {
@@ -110,7 +120,7 @@ def _outer_views(root: Any, handles: set[Var]) -> list[Buffer]:
 def split_host_device(mod: IRModule, target: Any = "cuda") -> IRModule:
     """Each launch becomes a kernel function ``<name>_kernel``, and a call of it in the host function.
 
-    The kernel has the pointers, then the scalars that it uses as parameters. The call has them as arguments, then the
+    The kernel has the pointers, then the scalars that it uses as parameters, and the constant arrays that it uses. The call has them as arguments, then the
     extents in the order of ``tir.kernel_launch_params``, the bytes of dynamic shared memory last. Raises ``BuildError``
     for a store outside the kernels and for global memory allocated inside one. A call of another function of the module by a host
     function is replaced by what that one launches. Functions of which the attribute ``target`` is a CPU stay as they are.

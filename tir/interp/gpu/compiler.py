@@ -21,7 +21,7 @@ from ...op import string_arg
 from ...script.print_stmt import Printer
 from ...visit import walk
 from ..arguments import layout_variables
-from ..numbers import storage_dtype
+from ..numbers import constant_data, storage_dtype
 from . import intrinsics
 from .lanes import EMPTY, Engines, narrow
 from .report import Site
@@ -411,7 +411,9 @@ class Compiler(Values):
     def _allocate_const(self, s: S.AllocateConst) -> None:
         name = self.memories[s.buffer_var] = self.fresh(f"p_{identifier(s.buffer_var.name)}_")
         granule = self.survey.granule(s.buffer_var)
-        self.emit(f"{name} = c.constant({s.buffer_var.name!r}, {self.const(s.data)}, {granule})")
+        self.emit(
+            f"{name} = c.constant({s.buffer_var.name!r}, {self.const(constant_data(s.data, s.dtype))}, {granule})"
+        )
         self._point(s.buffer_var, s.dtype.element)
         self.statement(s.body)
 
