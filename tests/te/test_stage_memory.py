@@ -73,7 +73,7 @@ def test_prefetch_of_what_is_not_read_there_or_does_not_move():
     D = te.compute((8, 40), lambda i, j: A[i, j] + bias[j], name="D")
     s = te.create_schedule(D.op)
     s[D].prefetch(bias, D.op.axis[0], 1)
-    assert "each iteration of loop `i` reads the same of bias" in refused(s, [A, bias, D])
+    assert "each iteration of loop `i` accesses the same of bias" in refused(s, [A, bias, D])
 
 
 # ---------------------------------------------------------------- store predicates

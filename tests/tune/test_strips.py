@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,21 @@ def test_tiles_of_a_transpose_are_turned_in_registers(sizes: tuple[int, int], co
 def test_iterators_in_the_order_of_the_result_are_turned_too(axes: tuple[int, ...]):
     A = te.placeholder((33, 40) if len(axes) == 2 else (33, 20, 40), name="A")
     assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A, axes)]), 1).mod.script()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ahead"),
+    [
+        ((64, 64), []),
+        ((100, 98), ["B[v0 * 16 + ax0, v1 * 16 + 16]"]),  # rows begin within lines
+        ((512, 48), ["B[ax0, v0 * 32 + ax1 * 16 + 32]"]),  # more than L2 keeps
+    ],
+)
+def test_lines_of_a_result_are_requested_that_are_far_or_that_rows_share(sizes: tuple[int, int], ahead: list[str]):
+    func = elementwise.transpose(*sizes)
+    sch = tir.tune.default(func, f"{WIDE.format(1)} -l1_bytes=32768 -l2_bytes=131072")
+    assert re.findall(r"prefetch\(T.address_of\((.*)\), 1,", sch.mod.script()) == ahead
+    assert_same_result(func, sch.mod, engines=("llvm",))
 
 
 @pytest.mark.parametrize("dtype", sorted(x86.TRANSPOSE))

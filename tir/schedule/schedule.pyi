@@ -426,11 +426,11 @@ class Schedule(Views):
         Before, and after ``sch.parallel("i")``: docs/primitives.md.
         """
     def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> None:
-        """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
+        """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
-        ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer; what all blocks under
-        ``loop`` read of it is requested, one address a line of 64 bytes. Nothing is stored and no value changes: lines past
-        the end of the buffer may be requested.
+        ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
+        of it, or write where ``block`` does, is requested, one address a line of 64 bytes. Nothing is stored and no value changes:
+        lines past the end of the buffer may be requested.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
         memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.

@@ -1,4 +1,4 @@
-"""Requesting cache lines before they are read: prefetch."""
+"""Requesting cache lines before they are read or written: prefetch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ...script.printer import short_text
 from ...stmt import VECTORIZED, Block, BlockRealize, Evaluate, Stmt, nest, seq
 from ...visit import has_load, substitute, uses_var
 from ..primitive import primitive
-from ..state import State, pick_buffer, require_above
+from ..state import State, require_above
+from .storage import pick_any
 
 CACHE_LINE = 64  # bytes
 
@@ -33,11 +34,11 @@ class PrefetchPlan:
 def _check_prefetch(
     state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, offset: int = 1
 ) -> PrefetchPlan:
-    """Request, at the start of each iteration of ``loop``, the cache lines that are read ``offset`` iterations later.
+    """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
-    ``read_buffer_index`` is the number of a region that ``block`` reads, or names the buffer; what all blocks under
-    ``loop`` read of it is requested, one address a line of 64 bytes. Nothing is stored and no value changes: lines past
-    the end of the buffer may be requested.
+    ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
+    of it, or write where ``block`` does, is requested, one address a line of 64 bytes. Nothing is stored and no value changes:
+    lines past the end of the buffer may be requested.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
     memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
@@ -60,18 +61,19 @@ def _check_prefetch(
                     C[vi, vj] = A[vi, vj] * 2.0
     """
     require_above(state, loop, block)
-    buffer = pick_buffer(block, "reads", read_buffer_index)
+    buffer = pick_any(block, ("read", read_buffer_index) if isinstance(read_buffer_index, int) else read_buffer_index)
+    side = "writes" if regions_of(block.block.writes, buffer) else "reads"
     require(offset >= 1, "what is read {0} iterations later is not ahead", offset, legal="an offset of at least 1")
     require(not ends_with_launch(buffer.scope),
             "buffer {0} is in {1} memory, which has no cache",
             buffer.name, buffer.scope, nodes=[block.node], legal="a buffer in global memory")  # fmt: skip
     require(loop.node.kind != VECTORIZED,
             "the iterations of loop {0} are one instruction", loop.node, legal="prefetch at a loop around it")  # fmt: skip
-    readers = [b for b in state.index.blocks_below(loop) if regions_of(b.block.reads, buffer)]
-    box = accessed_box(readers, buffer, loop, "reads")
-    assert box is not None  # ``block`` is one of the readers
+    users = [b for b in state.index.blocks_below(loop) if regions_of(getattr(b.block, side), buffer)]
+    box = accessed_box(users, buffer, loop, side)
+    assert box is not None  # ``block`` is one of them
     require(any(uses_var(r, loop.var) for r in box),
-            "each iteration of loop {0} reads the same of {1}",
+            "each iteration of loop {0} accesses the same of {1}",
             loop.node, buffer.name, legal="a loop with which the region moves")  # fmt: skip
     loaded = next((e for r in box for e in (r.min, r.extent) if has_load(e)), None)
     require(
@@ -82,10 +84,10 @@ def _check_prefetch(
         loop.node,
     )
     name = state.fresh_block_name(f"{buffer.name}_prefetch")
-    return PrefetchPlan(loop, _request(name, loop, box, buffer, offset))
+    return PrefetchPlan(loop, _request(name, loop, box, buffer, offset, side))
 
 
-def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int) -> Stmt:
+def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int, side: str) -> Stmt:
     """The block that requests ``box`` as it is ``offset`` iterations later; the loops that it moves with are iterators."""
     around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
     iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "opaque") for n, p in enumerate(around))
@@ -94,11 +96,11 @@ def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, off
     known = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
     known.assume_sizes([buffer])
     ahead = (substitute(r, own) for r in box)
-    body = _lines(buffer, tuple(Range(*(as_total(e, known) for e in (r.min, r.extent))) for r in ahead))
+    body = _lines(buffer, tuple(Range(*(as_total(e, known) for e in (r.min, r.extent))) for r in ahead), side)
     return BlockRealize(tuple(p.var for p in around), TRUE, Block(iters, (), (), name, body))
 
 
-def _lines(buffer: Buffer, box: Sequence[Range]) -> Stmt:
+def _lines(buffer: Buffer, box: Sequence[Range], side: str) -> Stmt:
     """Requests of one address for each line of each row of ``box``."""
     analyzer = Analyzer()
     loops: list[tuple[Var, Expr]] = []
@@ -113,7 +115,7 @@ def _lines(buffer: Buffer, box: Sequence[Range]) -> Stmt:
         loops.append((var, count if isinstance(count, IntImm) else max_(count, 0)))
         point.append(analyzer.simplify(bounds.min + var * step))
     address = call("address_of", BufferLoad(buffer, tuple(point)), dtype="handle")
-    return nest(loops, Evaluate(call("prefetch", address, 0, 3, 1)))
+    return nest(loops, Evaluate(call("prefetch", address, int(side == "writes"), 3, 1)))
 
 
 @primitive(check=_check_prefetch, group="memory")

@@ -10,7 +10,7 @@ from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
 from ...target import streams
 from ..nest import Access, Axis, Nest, continued, volume
-from ..space import Env, Fork, block_names, rule
+from ..space import Env, Fork, accepted, block_names, rule
 from ..turning import copied, written
 from .flatten import join
 from .spatial import share_out
@@ -19,6 +19,7 @@ SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
 # bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near
 LOADED, STORED = 256, 128
+LINE = 64  # bytes of a cache line
 PAGES = 64  # rows of a group that are loaded from, which may lie in as many pages: fewer than the first TLB has
 
 
@@ -89,6 +90,8 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     *around, row, column = _in_order(sch, nest.name)
     large = streams(volume(nest.axes), target.dtype.bytes)
     size = side * target.dtype.bytes
+    pitch = (nest.stores[0].stride(along.var) or 1) * target.dtype.bytes
+    near = env.machine.sizes["L1" if pitch % LINE else "L2"] // 2  # what lies across lines waits for each beyond L1
     long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), LOADED // size)
     io, im, ii = sch.split(row.loop, [None, _few(row, side, long), side])
     jo, jm, ji = sch.split(column.loop, [None, _few(column, side, wide), side])
@@ -103,6 +106,8 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
         sch.unroll(rows)
     if large:
         sch.annotate(outer[0], "pragma_nontemporal_lines", target.name)
+    elif 2 * volume(nest.axes) * target.dtype.bytes > near:
+        accepted(sch.prefetch, outer[-1], store, target.name)
     share_out(sch, outer, nest.runs * nest.work, env)
     sch.tensorize(ii, intrinsic)
     return sch
