@@ -67,3 +67,12 @@ def test_functions_that_began_at_other_places_begin_with_the_fewest_passes():
     assert (
         tir.lower(IRModule({"a": made, "b": early})).script() == tir.lower(IRModule({"a": FUNC, "b": OTHER})).script()
     )
+
+
+@pytest.mark.parametrize("others", [{}, {"other": OTHER}])
+def test_a_function_that_is_alone_goes_on_behind_what_inlines_functions(others: dict):
+    func = tir.tune.default(FUNC, "cuda").func
+    made, known = func.replace(), lowered_before("split_host_device", func, "cuda")
+    go_on_from(made, known._replace(func=known.func.with_attr("known", 1)))
+    lowered = tir.lower(IRModule({"main": made, **others}), target="cuda")
+    assert any("known" in f.attrs for _, f in lowered.items()) != bool(others)

@@ -296,7 +296,7 @@ def lowered_before(name: str, func: PrimFunc, target: Any) -> _Begun:
 
 def go_on_from(func: PrimFunc, begun: _Begun) -> None:
     """Keep ``begun.func`` as the result of the passes of ``begun`` on ``func``, for its next lowering by passes that begin with them."""
-    if all(type(step) is Pass for step in begun.passes):  # of each function by itself
+    if all(type(step) is Pass or step is inline_functions for step in begun.passes):
         _BEGUN[func] = begun
 
 
@@ -308,6 +308,8 @@ def begun_of(func: PrimFunc) -> _Begun | None:
 def _where_begun(mod: IRModule, steps: list[Any]) -> tuple[IRModule, list[Any]]:
     """The module, all functions after the first passes if some are (:func:`go_on_from`), and the passes that are left."""
     known = {name: begun for name, f in mod.items() if (begun := _BEGUN.take(f)) and _begin_with(steps, begun.passes)}
+    if len(mod) > 1:  # of which one may be inlined in another
+        known = {name: begun for name, begun in known.items() if inline_functions not in begun.passes}
     if not known:
         return mod, steps
     count = min(len(begun.passes) for begun in known.values())
