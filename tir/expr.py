@@ -113,14 +113,22 @@ def _number_of(dtype: DType, value: Any) -> float:
 
 
 def is_const(e: Any, value: int | float | None = None) -> bool:
-    """Whether ``e`` is a number (equal to ``value`` when one is given)."""
+    """Whether ``e`` is a number (equal to ``value`` when one is given).
+
+    >>> is_const(as_expr(2)), is_const(as_expr(2), 3)
+    (True, False)
+    """
     if type(e) is IntImm or isinstance(e, (IntImm, FloatImm)):
         return value is None or e.value == value
     return isinstance(e, (int, float)) and (value is None or e == value)
 
 
 def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
-    """An expression from a Python number (of ``dtype`` when given) or an expression (unchanged)."""
+    """An expression from a Python number (of ``dtype`` when given) or an expression (unchanged).
+
+    >>> as_expr(2, "int8").dtype
+    'int8'
+    """
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):
@@ -432,7 +440,12 @@ COMPARED: dict[Any, Any] = {
 
 
 def compare(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
-    """``kind(a, b)`` for a comparison, folded on constants."""
+    """``kind(a, b)`` for a comparison, folded on constants.
+
+    >>> import tir
+    >>> tir.compare(tir.LT, tir.Var("i", "int32"), 8)
+    i < 8
+    """
     x, y = matched(a, b, kind)
     if isinstance(x, (IntImm, FloatImm)) and isinstance(y, (IntImm, FloatImm)):
         p, q = x.value, y.value
@@ -453,7 +466,13 @@ def as_bool(a: ExprLike) -> Expr:
 
 
 def logical_and(a: ExprLike, b: ExprLike) -> Expr:
-    """``a and b``; constants decide at once."""
+    """``a and b``; constants decide at once.
+
+    >>> import tir
+    >>> i = tir.Var("i", "int32")
+    >>> tir.logical_and(i < 8, True), tir.logical_and(i < 8, i > 2)
+    (i < 8, i < 8 and i > 2)
+    """
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return y if x.value else x
@@ -463,7 +482,13 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def logical_or(a: ExprLike, b: ExprLike) -> Expr:
-    """``a or b``; constants decide at once."""
+    """``a or b``; constants decide at once.
+
+    >>> import tir
+    >>> i = tir.Var("i", "int32")
+    >>> tir.logical_or(i < 2, False), tir.logical_or(i < 2, i > 8)
+    (i < 2, i < 2 or i > 8)
+    """
     x, y = as_bool(a), as_bool(b)
     if isinstance(x, IntImm):
         return x if x.value else y
@@ -473,7 +498,12 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def logical_not(a: ExprLike) -> Expr:
-    """``not a``; of a constant the other one."""
+    """``not a``; of a constant the other one.
+
+    >>> import tir
+    >>> tir.logical_not(tir.Var("i", "int32") < 2), tir.logical_not(False)
+    (not i < 2, True)
+    """
     x = as_bool(a)
     if isinstance(x, IntImm):
         return IntImm(1 - x.value, BOOL)
@@ -481,7 +511,13 @@ def logical_not(a: ExprLike) -> Expr:
 
 
 def all_of(conditions: Any) -> Expr:
-    """The conjunction of ``conditions``; true when there are none."""
+    """The conjunction of ``conditions``; true when there are none.
+
+    >>> import tir
+    >>> i = tir.Var("i", "int32")
+    >>> tir.all_of([i >= 0, i < 8])
+    i >= 0 and i < 8
+    """
     result: Expr = TRUE
     for condition in conditions:
         result = logical_and(result, condition)
@@ -496,7 +532,11 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def bit_op(op: str, a: ExprLike, b: ExprLike) -> Expr:
-    """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones."""
+    """Bitwise operators and shifts of integers; of bools, ``&`` and ``|`` are the logical ones.
+
+    >>> bit_op("bitwise_xor", 6, 3), bit_op("shift_left", 1, 4)
+    (5, 16)
+    """
     x, y = matched(a, b, f"`{op}`")
     if x.dtype.is_bool and y.dtype.is_bool and not op.startswith("shift"):
         if op == "bitwise_and":
