@@ -20,6 +20,7 @@ from ..visit import rewrite, statements, substitute, uses_var, walk
 from .nest import Access, computed, own_cost, usual
 
 STRAIGHT = 300  # instructions of a loop that becomes straight code
+LONG = 75  # instructions of a loop of which the generator of code lets LLVM make no copies
 COUNTED = 1  # instructions of a loop beside those of its statement
 STORED = 2  # instructions of a store to another place in each iteration
 TOGETHER = 4  # vectors at a time
@@ -65,12 +66,10 @@ def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> 
         size = _size(s.body, straight, innermost, {s.loop_var})
         if size is None or s.kind not in (SERIAL, UNROLLED):
             return size if s.kind == VECTORIZED else None
-        if isinstance(s.extent, IntImm) and (s.kind == UNROLLED or size * (s.extent.value - 1) < STRAIGHT):
-            if s.kind == SERIAL:
-                straight.add(s.loop_var)
-            return size * s.extent.value
-        innermost.add(s.loop_var)
-        return None
+        short = size <= LONG and isinstance(s.extent, IntImm) and size * (s.extent.value - 1) < STRAIGHT
+        if s.kind == SERIAL:
+            (straight if short else innermost).add(s.loop_var)
+        return size * usual(s.extent) if short or s.kind == UNROLLED else None
     if isinstance(s, BlockRealize):
         return _size(
             s.block, straight, innermost, {*moving, *(v for v, e in s.bindings.items() if uses_var(e, moving))}

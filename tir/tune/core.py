@@ -48,7 +48,7 @@ WINDOW = 256  # instructions, of several vectors, that wait for operands at a ti
 PORTS = 2  # vector operations and loads a cycle, of vectors that a core does not do in parts
 CLOSE = 4  # elements between the lanes of a vector that is selected from whole vectors, at most
 INTERLEAVED = 8  # the same in loops of which LLVM makes vectors
-GATHER = 2.1  # loads that one lane of a strided vector takes, where LLVM loads its elements one by one: a load and a shuffle, of which there is one a cycle
+SHUFFLE = 2.25  # loads that each lane of a strided vector but the first takes, where LLVM loads its elements one by one: a load and a shuffle, of which there is one a cycle
 TILE_CYCLES = {"amx_tile_dot": 16, "amx_tile_store": 16, "amx_tile_zero": 1}  # loads of tiles run beside products
 
 
@@ -64,6 +64,7 @@ class _Around:
     block: str = ""
     compiled: Compiled | None = None
     own: bool = False  # vectors that LLVM makes of loops
+    turns: bool = False  # and neighbours that straight code stores, of as many vectors, take shuffles
     gather: float = 1.0  # loads that take as long as gathering an element
     parts: int = 1  # in which a core does an operation on a full vector
     vectors: VectorRegisters | None = None
@@ -79,11 +80,16 @@ class _Around:
         straight = self.compiled is not None and loop.loop_var in self.compiled.straight
         return replace(self, loops=(*self.loops, replace(loop, kind=UNROLLED) if straight else loop))
 
-    def unrolls_late(self, target: Access) -> bool:
-        """Whether LLVM unrolls a loop along the results, after it has looked for sums that stay in registers: those of other loops."""
-        straight = self.compiled.straight if self.compiled else ()
-        return target.buffer.scope != "local" and any(
-            loop.loop_var in straight and target.stride(loop.loop_var) != 0 for loop in self.loops
+    def unrolls_late(self, store: BufferStore, target: Access) -> bool:
+        """Whether LLVM unrolls a loop along the results so late that it no longer keeps sums in registers: where
+        what is loaded may be in the same memory."""
+        return (
+            self.compiled is not None
+            and target.buffer.scope != "local"
+            and self.compiled.may_overlap(store)
+            and any(
+                loop.loop_var in self.compiled.straight and target.stride(loop.loop_var) != 0 for loop in self.loops
+            )
         )
 
     @property
@@ -306,19 +312,18 @@ def _compiled(store: BufferStore, around: _Around, inside: Sequence[BufferStore]
         return plain
     loops = (*around.loops[:at], *made.loops, *around.loops[at + 1 :])
 
-    def priced(gather: float) -> _Ports:
-        inside = replace(around, loops=loops, own=True, gather=gather)
+    def priced(gather: float, turns: bool) -> _Ports:
+        inside = replace(around, loops=loops, own=True, gather=gather, turns=turns)
         return _ports(made.store, inside, env) * (1 + made.more) + plain * made.rest
 
-    found = priced(1.0)  # which is what LLVM takes it for
-    if found.cycles >= plain.cycles:
+    if priced(1.0, False).cycles >= plain.cycles:  # which is what LLVM takes it for
         return plain
     gathers = any(
         Access(n.buffer, n.indices).stride(loop.loop_var) not in (-1, 0, 1)
         for n in walk(store.value)
         if isinstance(n, BufferLoad)
     )
-    return priced(around.gather) if gathers else found
+    return priced(around.gather if gathers else 1.0, True)
 
 
 def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
@@ -329,6 +334,7 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
     registers = max(1, -(-width // full))
     parts = max(1, -(-width * around.parts // full))
     straight = [loop for loop in around.loops if loop.kind == UNROLLED]
+    lanes = [loop.loop_var for loop in around.loops if loop.kind == VECTORIZED]
     copies = prod(_extent(loop) for loop in straight)
     runs = prod(_extent(loop) for loop in around.loops if loop.kind in (SERIAL, PARALLEL))
     known = Analyzer({loop.loop_var: loop.domain for loop in around.loops})
@@ -355,12 +361,18 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
     ]
     if around.own:
         counted = _hoisted(counted, straight, around, parts, most)
+    gathered = [(a, n) for a, n in counted if has_load(*a.indices) and None in (a.stride(v) for v in lanes)]
+    placing = sum(_placing(a, straight) for a, _ in gathered) * around.parts * width / full
+    operations += (sum(n for _, n in gathered) + placing) / PORTS  # gathers are done by the units of vectors too
     loaded = sum(n for a, n in counted if a.buffer.scope != "local" or n > most)
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
-    stays = sums and inner is not None and target.stride(inner.loop_var) == 0 and not around.unrolls_late(target)
+    stays = sums and inner is not None and target.stride(inner.loop_var) == 0 and not around.unrolls_late(store, target)
     taken = sum(_taken_again(a, target, straight, around, registers) for a, _ in counted) if stays else 0
     steps = copies * registers / max(1, results)
     spilled = 1.5 * steps * max(0, results + taken + 2 - most)  # sums stay in registers as long as there are enough
+    if around.turns:
+        apart = max((abs(target.stride(v) or 0) for v in lanes), default=0)
+        operations += results / registers * parts * max(0, apart - 1)
     stays_there = stays or (store.buffer.scope == "local" and results <= most)
     written = results / registers * parts * (1 + (0 if sums else _crossing(target, around, parts)))
     stored = max(spilled / registers * parts * sums, 0 if stays_there else written + (written / PORTS if sums else 0))
@@ -374,6 +386,15 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
     alone = copies * registers  # chains, of which no two are in the window
     waits = depth * min(issued / WINDOW, alone)
     return _Ports(operations, divisions, loaded / PORTS, stored, max(chain * beside, waits)) * (around.passes * runs)
+
+
+def _placing(access: Access, straight: Sequence[For]) -> int:
+    """Operations on whole vectors of the places of elements that data decides, in one run of straight code: those that results share are known once."""
+    found = 0
+    for e in filter(has_load, access.indices):
+        own = sum(isinstance(n, (Max, Min, Add, Sub, Mul)) for n in computed(e)) + 1  # made as wide as an address
+        found += own * prod(_extent(loop) for loop in straight if uses_var(e, loop.loop_var))
+    return found
 
 
 def _adds_product(value: Expr) -> bool:
@@ -524,11 +545,10 @@ def _instructions(
     )
     if None in steps and not by_data and not clamped:
         return each * parts * DIGITS
-    return (
-        each
-        * prod(_extent(loop) for loop in lanes)
-        * (MISS if _collides(access, around, ways) else around.gather if None in steps or around.own else GATHER)
-    )
+    several = prod(_extent(loop) for loop in lanes)
+    if _collides(access, around, ways):
+        return each * several * MISS
+    return each * (several * around.gather if None in steps or around.own else (several - parts) * SHUFFLE)
 
 
 def _crossing(access: Access, around: _Around, parts: int) -> float:
