@@ -245,6 +245,12 @@ class Analyzer:
             for factors, c in fact.items():
                 reduced.add_term(factors, c // divisor)
             fact = reduced
+        terms = fact.terms_key()
+        known, _ = self._fact_bounds.get(terms, UNBOUNDED)
+        if known is not None:
+            if known >= -fact.const:
+                return
+            self.facts = [other for other in self.facts if other.terms_key() != terms]  # that one follows from this
         self._keep.append(fact)
         self.facts.append(fact)
         sign = next(iter(fact.terms.values()))[1]
@@ -256,8 +262,7 @@ class Analyzer:
                 limit: Interval = bound if sign == 1 else (None, fact.const)
                 self.atom_bounds[atom] = meet(self.atom_bounds.get(atom, UNBOUNDED), limit)
                 self._add_quotient(factors[0], limit)
-        for form, limit in ((fact, bound), (fact.scaled(-1), (None, fact.const))):
-            form_key = form.terms_key()
+        for form_key, limit in ((terms, bound), (fact.scaled(-1).terms_key(), (None, fact.const))):
             self._fact_bounds[form_key] = meet(self._fact_bounds.get(form_key, UNBOUNDED), limit)
 
     def _add_quotient(self, atom: Any, limit: Interval) -> None:
