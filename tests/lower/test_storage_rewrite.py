@@ -203,6 +203,27 @@ def test_a_chain_of_layers_needs_two_allocations():
     assert_same_result(lowered, made, engines=["llvm"])
 
 
+def test_what_fits_the_stack_does_not_wait_for_memory_of_one_branch():
+    func, made = rewritten("""
+@T.prim_func
+def f(A: T.Buffer((512,), "float32"), n: T.int32):
+    if n > 9:
+        p = T.allocate([8192], "float32", "global")
+        P = T.decl_buffer((8192,), "float32", data=p)
+        for j in range(512):
+            P[j] = A[j] + T.float32(1)
+        for j in range(512):
+            A[j] = P[511 - j]
+    q = T.allocate([512], "float32", "global")
+    Q = T.decl_buffer((512,), "float32", data=q)
+    for j in range(512):
+        Q[j] = A[j] * T.float32(2)
+    for j in range(512):
+        A[j] = Q[511 - j]
+""")
+    assert made is func
+
+
 TYPES = ("float32", "int8", "int16", "float64", "bfloat16", "bool")
 HEADS = {"loop": "for r in range(1):", "parallel": "for r in T.parallel(1):", "branch": "if A[0] < 9:"}
 
@@ -272,10 +293,17 @@ def main(a: T.handle, b: T.handle, n: T.int32):
 
 @pytest.mark.parametrize(
     ("kind", "size", "loops"),
-    [("serial", "m", 0), ("parallel", "m", 1), ("serial", "m + n", 0), ("serial", "m + i", 1), ("serial", "9", 1)],
+    [
+        ("serial", "m", 0),
+        ("parallel", "m", 1),
+        ("serial", "m + n", 0),
+        ("serial", "m + i", 1),
+        ("serial", "9", 1),
+        ("serial", "4097", 0),
+    ],
 )
-def test_memory_of_symbolic_size_is_allocated_around_serial_loops(kind: str, size: str, loops: int):
-    """Not of a size that a loop changes, nor of a constant one, which is no call of the allocator."""
+def test_memory_of_the_heap_is_allocated_around_serial_loops(kind: str, size: str, loops: int):
+    """Not of a size that a loop changes, nor what fits the stack, which is no call of the allocator."""
     func = tir.script.parse(ROWS.replace("KIND", kind).replace("SIZE", size))
     lines = tir.transform.storage_rewrite(func).script().splitlines()
     before = lines[: next(n for n, line in enumerate(lines) if "T.allocate" in line)]

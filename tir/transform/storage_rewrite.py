@@ -13,6 +13,7 @@ from ..visit import free_vars, nodes_of, statements, substitute
 from .layout import element_count
 from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
 from .passes import func_pass
+from .use_workspace import STACK_BYTES
 
 SMALLEST = 1024  # bytes: smaller buffers are better kept apart, where they can live in registers
 Path = tuple[Stmt, ...]
@@ -72,6 +73,8 @@ class _Memory:
         room, needed = _bytes(self.owner), _bytes(other)
         if room is None or needed is None:
             return mine is its and room is needed and _same_extents(self.owner, other)
+        if _fits_stack(other) and not _fits_stack(self.owner):
+            return False
         if mine is its:
             return needed <= room
         plain = all(t.bits % 8 == 0 and not t.is_bool and not t.is_handle for t in (mine, its))
@@ -82,6 +85,11 @@ def _bytes(a: Allocate) -> int | None:
     """Bytes of an allocation of constant size."""
     count = element_count(a.extents)
     return None if count is None else count * a.dtype.bytes
+
+
+def _fits_stack(a: Allocate) -> bool:
+    size = _bytes(a)
+    return size is not None and size <= STACK_BYTES
 
 
 def _same_extents(a: Allocate, b: Allocate) -> bool:
@@ -126,7 +134,7 @@ def _rebuilt(body: Stmt, shared: set[Var], placed: dict[Stmt, list[_Memory]]) ->
 
 
 def _out_of_loops(s: Stmt, known: set[Var]) -> Stmt:
-    """``s`` with allocations of symbolic sizes, which the heap has to be asked for, around the serial loops that they are in."""
+    """``s`` with allocations that the heap has to be asked for around the serial loops that they are in."""
     if not isinstance(s, For) or s.kind != SERIAL:
         return s.map_statements(lambda child: _out_of_loops(child, known))
     moved: list[Allocate] = []
@@ -140,7 +148,7 @@ def _in_loop(s: Stmt, known: set[Var], moved: list[Allocate]) -> Stmt:
     """What is in a serial loop, without the allocations that are ``moved`` out of it."""
     if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
         return _out_of_loops(s, known)
-    if isinstance(s, Allocate) and _bytes(s) is None and _may_share(s, known):
+    if isinstance(s, Allocate) and not _fits_stack(s) and _may_share(s, known):
         moved.append(s)
         return _in_loop(s.body, known, moved)
     return s.map_statements(lambda child: _in_loop(child, known, moved))
@@ -150,8 +158,10 @@ def _in_loop(s: Stmt, known: set[Var], moved: list[Allocate]) -> Stmt:
 def storage_rewrite(func: PrimFunc) -> PrimFunc:
     """Buffers whose lifetimes do not overlap share one allocation, also across loop nests and types.
 
-    Allocations of symbolic sizes are made around serial loops, not in each iteration. Allocations from 1 KiB on take part, and those of symbolic sizes with others of the same extents and type. The
-    largest of those that share stays, around all of them; views of the others name its pointer. Memory is shared
+    Allocations of symbolic sizes, and of more than fits the stack, are made around serial loops, not in each iteration.
+    Allocations from 1 KiB on take part, and those of symbolic sizes with others of the same extents and type; what fits
+    the stack does not wait for memory of the heap, which only one branch may need. The largest of those that share stays,
+    around all of them; views of the others name its pointer. Memory is shared
     within a function or within one iteration of a parallel loop, in one scope, never with what an asynchronous
     statement or a GPU thread uses (``plan_shared_memory`` does that for shared memory), nor with a pointer that is
     stored somewhere. Every allocation is aligned to 64 bytes, so sharing keeps alignment.
@@ -186,7 +196,7 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
     """
     known = {*func.sizes.values()}
     sharing = [s for s in statements(func.body) if isinstance(s, Allocate) and _may_share(s, known)]
-    if any(_bytes(a) is None for a in sharing):
+    if not all(map(_fits_stack, sharing)):
         func = func.with_body(_out_of_loops(func.body, known))
     if len(sharing) < 2:
         return func
