@@ -134,6 +134,8 @@ class _Literal(Expr):
         """The value and the type of a constant whose type stands first."""
         from .expr import const
 
+        if isinstance(value, Expr):
+            raise TypeError(f"{cls.__name__} is a number, not {value!r}")
         made = const(value, dtype)
         if type(made) is not cls:
             raise TypeError(f"{cls.__name__} is no constant of {dtype}; tir.const(value, dtype) makes one of any type")

@@ -152,7 +152,7 @@ def test_constants_and_calls_take_their_type_first_too():
         (lambda: tir.IntImm("8"), "IntImm is a number, not '8'"),
         (lambda: tir.IntImm("a", "int32"), "IntImm is a number, not 'a'"),
         (lambda: tir.IntImm("int32", tir.Var("x")), "IntImm is a number, not x"),
-        (lambda: tir.FloatImm("float32", None), "FloatImm is a number, not None"),
+        (lambda: tir.FloatImm("float32", None), "a constant of float32 is a number, not None"),
     ],
 )
 def test_what_is_no_number_is_no_constant_in_either_order(make, message):
