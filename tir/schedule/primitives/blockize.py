@@ -169,15 +169,14 @@ def outer_block(block: BlockRef, inner: list[LoopRef], division: Division, name:
             inner_block = with_regions(inner_block.replace(init=init))
             inner_nest = in_loops((r.node for r in inner), inner_realize.replace(block=inner_block))
             outer_init = None
-    if outer_init is not None:
+    predicate = division.outer_predicate
+    if outer_init is not None:  # which would run where the reduction inside is empty
         if uses_var(outer_init, iterators(inner_block, "reduce")):
             require_same_init(block)
         if inner:
             require_distinct_results(block, inner[0])
-    outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
-    predicate = division.outer_predicate
-    if outer_init is not None:  # which would run where the reduction inside is empty
         predicate = all_of([predicate, *_when_reduced(block, inner, inner_iters, inner_values)])
+    outer = Block(tuple(outer_iters), (), (), name, inner_nest, outer_init)
     return BlockRealize(tuple(outer_values), predicate, with_regions(outer))
 
 
