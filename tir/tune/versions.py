@@ -15,7 +15,7 @@ from ..names import unique_name
 from ..stmt import Block, BlockRealize, IfThenElse, SeqStmt, Stmt, seq
 from ..transform.convert_ssa import convert_ssa
 from ..transform.simplify import simplify as tidied
-from ..visit import buffers_in, rewrite, statements, substitute, walk
+from ..visit import buffers_in, rewrite, statements, substitute, uses_var, walk
 from .nest import assuming
 
 SHORT = 8  # what a size up to this counts as
@@ -23,8 +23,9 @@ LONG = 32  # from this on a size is a long one: two vectors of partial results f
 ENDS = {SHORT + 1: SHORT, LONG: 24}  # what a size below each of these counts as
 FEW = 2  # sizes for each of which there are versions of its own
 NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
-STRAIGHT = 5  # vectors of a row of which straight code is worth a version
+STRAIGHT = 9  # vectors of a row of which straight code is worth a version
 KEPT = 16  # vectors of a row for which there is room of constant size
+UNROOMED = 5  # vectors of a row of which straight code is worth more than that room
 
 
 def in_versions(func: PrimFunc, usual: PrimFunc, scheduled: Callable[[], PrimFunc], lanes: int) -> PrimFunc | None:
@@ -163,12 +164,15 @@ def _is_of_rows(func: PrimFunc, size: Var, stage: PrimFunc) -> bool:
 def _by_vectors(size: Var, lanes: int, version: Callable[[int], PrimFunc], usual: PrimFunc) -> PrimFunc:
     """Versions in which a row is empty, part of a vector of half as many ``lanes``, two of these, and so many whole vectors, of which only the last one
     is a part: each is straight code for what its sizes imply. What these, and the usual one for up to :data:`KEPT` vectors, keep of a row has
-    room for whole vectors, which are stored as such: what a masked store leaves is read from memory, after some 40 cycles."""
+    room for whole vectors, which are stored as such: what a masked store leaves is read from memory, after some 40 cycles. Where nothing is kept
+    of a row, there is straight code for more of them, and the usual one has no room to gain."""
     part = lanes // 2
     half = version(part)
     shorter = {1: half, part + 1: half, lanes + 1: half}
-    shorter |= {n * lanes: version(2 * lanes) for n in range(2, STRAIGHT + 1)}
-    shorter[KEPT * lanes] = usual.replace()  # which has buffers of its own
+    keeps = any(uses_var(extent, size) for b in usual.root.alloc_buffers for extent in b.shape)
+    shorter |= {n * lanes: version(2 * lanes) for n in range(2, (UNROOMED if keeps else STRAIGHT) + 1)}
+    if keeps:
+        shorter[KEPT * lanes] = usual.replace()  # which has buffers of its own
     chosen = usual
     for end, made in reversed(shorter.items()):
         chosen = _either(size < end, made, chosen, {size: const(end // part * part, size.dtype)})
