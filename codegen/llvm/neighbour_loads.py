@@ -19,7 +19,7 @@ from tir.aliases import may_alias, shares_memory
 from tir.arith.linear import Linear, key, linear
 from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
-from tir.expr import COMPARED, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Ramp, Shuffle, Var
+from tir.expr import COMPARED, And, Broadcast, BufferLoad, Call, Expr, IntImm, Let, Or, Ramp, Shuffle, Var
 from tir.function import PrimFunc
 from tir.node import once
 from tir.stmt import AttrStmt, BufferStore, IfThenElse, LetStmt, SeqStmt, Stmt, seq
@@ -338,6 +338,11 @@ def _mapped(e: Any, at: Callable[[BufferLoad, Lanes], Expr], needs: Lanes | None
         return e
     if isinstance(e, BufferLoad):
         return at(e, frozenset(range(e.dtype.lanes)) if needs is None else needs)
+    both = frozenset(range(e.dtype.lanes)) if needs is None else needs
+    if isinstance(e, (And, Or)):  # the second is computed where the first does not decide
+        flags = _flags(e.a)
+        own = frozenset[int]() if flags is None else flags[isinstance(e, Or)]
+        return e.replace(a=_mapped(e.a, at, needs), b=_mapped(e.b, at, both & own))
     if not isinstance(e, Call):
         return e.map_children(lambda child: _mapped(child, at, needs))
     if e.op != "if_then_else":
@@ -346,7 +351,6 @@ def _mapped(e: Any, at: Callable[[BufferLoad, Lanes], Expr], needs: Lanes | None
     flags = _flags(condition)
     if flags is None:
         return e
-    both = frozenset(range(e.dtype.lanes)) if needs is None else needs
     return e.replace(args=(condition, *(_mapped(part, at, both & own) for part, own in zip((yes, no), flags))))
 
 
