@@ -23,7 +23,7 @@ def of_four_bits(g: Generator, e: Expr) -> str | None:
     instruction; None for any other value, and for processors without AVX-512.
 
     Converting and adding take an instruction each; of what selects the bits only the shift is left, as the instruction reads no
-    other bits of a number. It rotates: a shift LLVM would do to the bytes, and extend them once more.
+    other bits of a number. LLVM does not see what is shifted: it would shift the bytes, and extend them once more.
     """
     if e.dtype is not _F32:
         return None
