@@ -9,6 +9,7 @@ import pytest
 
 import tir
 from tir.script import parse
+from tir.script import tir as T
 from tir.transform import inject_virtual_thread
 
 PROGRAM = """
@@ -140,3 +141,21 @@ def test_views_are_of_the_memory_of_their_virtual_thread(form):
         results.append(np.zeros((3, 8), "int32"))
         tir.interp.run(program, np.zeros((3, 8), "int32"), results[-1])
     np.testing.assert_array_equal(*results)
+
+
+def test_an_update_of_common_memory_is_made_by_each_virtual_thread():
+    """Also where nothing of it tells them apart."""
+
+    @T.prim_func
+    def main(H: T.Buffer((2,), "int32")):
+        for v in T.thread_binding(2, thread="vthread.x"):
+            for i in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("H"):
+                    vv, vi = T.axis.remap("SS", [v, i])
+                    T.reads(H[vi % 2])
+                    T.writes(H[vi % 2])
+                    T.atomic_add(T.address_of(H[vi % 2]), 1, dtype="int32")
+
+    found = np.zeros(2, "int32")
+    tir.build(main, "cuda-sim")(found)
+    np.testing.assert_array_equal(found, [4, 4])

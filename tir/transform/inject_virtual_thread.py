@@ -12,7 +12,7 @@ from ..expr import BufferLoad, Call, Expr, IntImm, Var, const
 from ..function import PrimFunc
 from ..launches import is_launch
 from ..levels import is_shared, is_virtual_axis
-from ..op import effect_of
+from ..op import OPS, effect_of
 from ..stmt import (
     NOP,
     UNROLLED,
@@ -70,8 +70,14 @@ class _Virtual:
             n is self.var
             or (isinstance(n, Var) and (n in self.lets or n in self.private))
             or (isinstance(n, (BufferLoad, BufferStore)) and shares_memory(n, self.private))
+            or (isinstance(n, Call) and self._counts(n))
             for n in walk(e)
         )
+
+    def _counts(self, c: Call) -> bool:
+        """Whether ``c`` updates memory of all virtual threads, which each of them does, and what it finds there differs."""
+        pointers = OPS[c.op].pointers if c.op in OPS else ()
+        return any(p.commutes and not _pointers(c) & self.own for _, p in pointers)
 
     def _find_private(self, body: Stmt) -> None:
         """Buffers allocated inside, and written with what differs at places that do not, need a copy for each.
