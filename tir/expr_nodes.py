@@ -131,7 +131,7 @@ _TYPE_FIRST = {"isinstance(value, str) and not isinstance(dtype, str)": "value, 
 class _Literal(Expr):
     @classmethod
     def _literal(cls, dtype: str, value: Any) -> tuple[Any, DType]:
-        """The value and the type of a constant whose type stands first."""
+        """The value and the type of a constant that is written with the type first, as in TVM."""
         from .expr import const
 
         if isinstance(value, Expr):

@@ -53,7 +53,7 @@ def _collect(stmt: Any, loops: list[For], found: dict[For, list[Expr]]) -> None:
 
 
 def _size(stmt: Any) -> int:
-    """The nodes of a statement; of its loops, those of the bodies."""
+    """The number of nodes in a statement, without the bounds of its loops."""
     if isinstance(stmt, For):
         return 1 + _size(stmt.body)
     children = (c for c in stmt.children() if not isinstance(c, (Var, Buffer)))

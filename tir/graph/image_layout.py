@@ -25,7 +25,7 @@ AXES = {
     "nn.prelu": ("axis",),
     "strided_slice": ("axes",),
 }  # the parameters that have axes of the data
-CHANNELS = 16  # of results of transposed convolutions, of which there have to be multiples, lest vectors have tails
+CHANNELS = 16  # a multiple of these fills whole vectors
 MOVED = 0.25  # of the elements of convolutions that may be transposed, for a gain
 
 

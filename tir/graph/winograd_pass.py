@@ -13,10 +13,10 @@ from ..ops.nn.window_shapes import pads_of
 from ..ops.nn.winograd import TAPS
 from ..target import CPUS
 from .graph import Builder, Graph, Node, Value, for_targets
+from .image_layout import CHANNELS
 from .sizes import is_fixed
 
 TILE = 2  # the side of a tile, the usual one: larger ones take fewer products, and err ten times as much
-CHANNELS = 16  # of which there have to be multiples, lest vectors have tails
 TRANSFORM = 4  # multiply-adds in whose time an element is transformed, written and read
 BYTE = 3  # multiply-adds in whose time a byte of the kernel comes from beyond the L2 cache
 LAYOUTS = {"nn.conv2d": "NHWC", "nn.conv3d": "NDHWC"}

@@ -308,7 +308,7 @@ def begun_of(func: PrimFunc) -> _Begun | None:
 def _where_begun(mod: IRModule, steps: list[Any]) -> tuple[IRModule, list[Any]]:
     """The module, all functions after the first passes if some are (:func:`go_on_from`), and the passes that are left."""
     known = {name: begun for name, f in mod.items() if (begun := _BEGUN.take(f)) and _begin_with(steps, begun.passes)}
-    if len(mod) > 1:  # of which one may be inlined in another
+    if len(mod) > 1:  # a function may be inlined in another
         known = {name: begun for name, begun in known.items() if inline_functions not in begun.passes}
     if not known:
         return mod, steps
