@@ -264,10 +264,19 @@ def test_short_rows_become_one_axis(layout: str):
     assert [i.dom.extent.value for i in sch.get(sch.get_block("Y_update")).iter_vars][2] >= 25
 
 
-@pytest.mark.parametrize(("outputs", "in_place"), [(4, True), (64, False)])
-def test_few_channels_of_single_pixels_read_the_image_in_place_as_one_row(outputs: int, in_place: bool):
-    x, w, c = te.placeholder((8, 9, 19), name="X"), te.placeholder((outputs, 8), name="W"), te.reduce_axis((0, 8), "c")
-    y = te.compute((outputs, 9, 19), lambda o, i, j: te.sum(x[c, i, j] * w[o, c], axis=c), name="Y")
+@pytest.mark.parametrize(
+    ("outputs", "height", "width", "in_place"),
+    [(4, 9, 19, True), (64, 9, 19, False), (64, 4, 36, True), (64, 5, 41, False)],
+)
+def test_single_pixels_are_one_row_read_in_place_by_few_channels_or_in_whole_lines(
+    outputs: int, height: int, width: int, in_place: bool
+):
+    x, w, c = (
+        te.placeholder((8, height, width), name="X"),
+        te.placeholder((outputs, 8), name="W"),
+        te.reduce_axis((0, 8), "c"),
+    )
+    y = te.compute((outputs, height, width), lambda o, i, j: te.sum(x[c, i, j] * w[o, c], axis=c), name="Y")
     func = te.create_prim_func([x, w, y])
     (sch,) = flatten(tir.Schedule(func), "Y", tir.tune.Env.of("llvm -mcpu=x86-64-v4 -num-cores=1"))
     assert len(sch.get(sch.get_block("Y")).iter_vars) == 3

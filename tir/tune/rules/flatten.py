@@ -11,6 +11,7 @@ from ...expr import Expr, Var
 from ...schedule import Schedule
 from ..nest import Access, Axis, Nest, continued, epilogue, volume
 from ..space import Env, rule
+from ..tile_costs import LINE
 from .contraction import THIN, Contraction
 from .inline import padded_in_place
 
@@ -23,8 +24,8 @@ IN_RUNS = 2
 def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty.
 
-    Few rows read in place what is walked through as the result is. What is gathered is padded on the way where the image without padding
-    is read in runs along that axis, too.
+    Few rows read in place what is walked through as the result is, and so do many where no vector lies across lines. What is gathered
+    is padded on the way where the image without padding is read in runs along that axis, too.
     """
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
@@ -38,11 +39,12 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if len(together) < 2 or size % lanes == 0:
         return []
     in_place = found.panel.stride(found.lane.var) == 1 and all(a.extent for a in together)
-    if in_place and volume(found.rows) <= THIN and continued(found.lane, columns, [*stores, found.panel]) == together:
+    walked = in_place and continued(found.lane, columns, [*stores, found.panel]) == together
+    if walked and (volume(found.rows) <= THIN or _in_lines(found)):
         made = sch.copy()
         made.compute_inline(_flatten(made, found, together))
         return [made]
-    if size > ENOUGH:
+    if size > ENOUGH and not walked:
         return []
     empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone, which may be none
     saved = empty * volume(found.rows) if 2 * size >= lanes else inf
@@ -55,6 +57,11 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     if nest and len(nest.loads) == 1 and _is_in_runs(padding, nest, block):
         return [padding]
     return [made] if 2 * saved >= lanes else []
+
+
+def _in_lines(found: Contraction) -> bool:
+    """Whether what is read for each term begins with a cache line, as the first does."""
+    return all((found.panel.stride(a.var) or 1) * found.element % LINE == 0 for a in found.terms if a.size > 1)
 
 
 def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:
