@@ -4,6 +4,7 @@ Python's ``//`` and ``%`` build floor division and modulo; ``/`` builds ``Div`` 
 must say ``truncdiv`` or ``floordiv``). Operators fold constants, and widen the narrower of two integer types.
 """
 
+# ruff: noqa: F403, F405
 from __future__ import annotations
 
 import math
@@ -14,36 +15,7 @@ from typing import Any
 
 from .dtype import BOOL, INT32, VOID, DType
 from .errors import DoesNotFit
-from .expr_nodes import *  # noqa: F403
-from .expr_nodes import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    Broadcast,
-    Call,
-    Cast,
-    Div,
-    Expr,
-    ExprLike,
-    FloatImm,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Or,
-    StringImm,
-    Sub,
-    Var,
-)
+from .expr_nodes import *
 from .node import Node
 
 NO_VALUE = "has no value: its type is void; a call says its type by dtype="
@@ -473,12 +445,7 @@ def logical_and(a: ExprLike, b: ExprLike) -> Expr:
     >>> tir.logical_and(i < 8, True), tir.logical_and(i < 8, i > 2)
     (i < 8, i < 8 and i > 2)
     """
-    x, y = as_bool(a), as_bool(b)
-    if isinstance(x, IntImm):
-        return y if x.value else x
-    if isinstance(y, IntImm) and (y.value or not _calls(x)):
-        return x if y.value else y
-    return And(*matched(x, y, "`and`"))
+    return _connected(And, a, b)
 
 
 def logical_or(a: ExprLike, b: ExprLike) -> Expr:
@@ -489,12 +456,16 @@ def logical_or(a: ExprLike, b: ExprLike) -> Expr:
     >>> tir.logical_or(i < 2, False), tir.logical_or(i < 2, i > 8)
     (i < 2, i < 2 or i > 8)
     """
-    x, y = as_bool(a), as_bool(b)
+    return _connected(Or, a, b)
+
+
+def _connected(kind: Any, a: ExprLike, b: ExprLike) -> Expr:
+    x, y, neutral = as_bool(a), as_bool(b), int(kind is And)
     if isinstance(x, IntImm):
-        return x if x.value else y
-    if isinstance(y, IntImm) and not (y.value and _calls(x)):
-        return y if y.value else x
-    return Or(*matched(x, y, "`or`"))
+        return y if x.value == neutral else x
+    if isinstance(y, IntImm) and (y.value == neutral or not _calls(x)):
+        return x if y.value == neutral else y
+    return kind(*matched(x, y, "`and`" if kind is And else "`or`"))
 
 
 def logical_not(a: ExprLike) -> Expr:
@@ -650,7 +621,7 @@ _attach_operators()
 
 def choice_parts(value: Any) -> tuple[Expr, Expr, Expr] | None:
     """Condition, true value and false value of a selection; None for anything else."""
-    if isinstance(value, Select):  # noqa: F405
+    if isinstance(value, Select):
         return value.condition, value.true_value, value.false_value
     if isinstance(value, Call) and value.op == "if_then_else":
         return value.args[0], value.args[1], value.args[2]

@@ -35,7 +35,7 @@ def identifier(name: str) -> str:
     return made if made.isidentifier() else f"_{made}"
 
 
-def near_names(name: str, known: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:
+def near_names(name: str, known: Iterable[str]) -> list[str]:
     """The names in ``known`` that resemble ``name``, best first; all of them (at most 24) if none does, or if ``name`` is
     too short to tell.
 
@@ -43,14 +43,14 @@ def near_names(name: str, known: Iterable[str], most: int = 3, likeness: float =
     (['vectorize'], ['i', 'j'])
     """
     known = list(dict.fromkeys(known))
-    return (resembling(name, known, most, likeness) if len(name) > 2 else []) or known[:24]
+    return (resembling(name, known) if len(name) > 2 else []) or known[:24]
 
 
-def resembling(name: str, known: Iterable[str], most: int = 3, likeness: float = 0.6) -> list[str]:
-    """The names in ``known`` that resemble ``name``, best first."""
+def resembling(name: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
+    """The three names in ``known`` that resemble ``name`` most, best first."""
     import difflib
 
-    return difflib.get_close_matches(name, list(known), most, likeness)
+    return difflib.get_close_matches(name, list(known), 3, likeness)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -214,6 +214,10 @@ def effect_of(e: Call) -> str:
     return op.effect if op is not None else "opaque"
 
 
+def is_shift(e: Any) -> bool:
+    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
+
+
 def offsets_of(e: Call) -> list[tuple[int, int]]:
     """The positions of the pointers of ``e`` that an argument moves, each with the position of that argument."""
     op = OPS.get(e.op)

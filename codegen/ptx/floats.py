@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray
-MODES = ("rn", "rz", "rm", "rp", "rna")
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -41,6 +41,12 @@ def block_access_region(
     return boxes(reads), boxes(writes)
 
 
+def with_regions(block: Block) -> Block:
+    """``block`` with the regions that its body touches."""
+    reads, writes = block_access_region(block)
+    return block.replace(reads=reads, writes=writes)
+
+
 def hulls_of(found: Effects, named: Mapping[Var, Buffer]) -> dict[str, dict[Buffer, Hulls]]:
     """What is read and what is written: the hull of all effects on each buffer. ``named`` has buffers by pointer."""
     touched: dict[str, dict[Buffer, Hulls]] = {READ: {}, WRITE: {}}

@@ -32,6 +32,7 @@ from ..expr import (
     logical_not,
 )
 from ..node import once
+from ..op import is_shift
 from ..stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, While
 from ..visit import LEAVES, Somewhere, has_load, nodes_of, rewrite, substitute, uses_var, walk
 from .contents import MembersBy
@@ -221,16 +222,12 @@ def limited_operands(expressions: Iterable[Expr]) -> Iterator[tuple[Expr, Callab
         for n in walk(e):
             if isinstance(n, (Div, Mod, FloorDiv, FloorMod)):
                 yield n.b, _is_nonzero
-            elif _is_shift(n):
+            elif is_shift(n):
                 yield n.args[1], _is_shift_amount
 
 
 def _is_nonzero(divisor: Expr) -> Expr:
     return NE(divisor, const(0, divisor.dtype))
-
-
-def _is_shift(e: Any) -> bool:
-    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
 
 
 def _is_shift_amount(amount: Expr) -> Expr:
@@ -254,7 +251,7 @@ def as_total(e: Expr, known: Analyzer) -> Expr:
             if known.can_prove(_is_nonzero(n.b)):
                 return None
             return n.replace(b=Max(n.b, one) if known.can_prove(n.b >= 0) else Select(_is_nonzero(n.b), n.b, one))
-        if _is_shift(n) and not known.can_prove(_is_shift_amount(n.args[1])):
+        if is_shift(n) and not known.can_prove(_is_shift_amount(n.args[1])):
             amount = n.args[1]
             return n.replace(args=(n.args[0], Select(_is_shift_amount(amount), amount, const(0, amount.dtype))))
         return None

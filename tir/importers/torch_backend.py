@@ -149,12 +149,12 @@ class _Captured:
 
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         if any(t.device.type != "cpu" or t.layout != torch.strided for t in tensors):
-            return self._eagerly("graph", "", "it has tensors that are not dense, or not in the memory of the host")
+            return self._eagerly("it has tensors that are not dense, or not in the memory of the host")
         program = self._program(args, frozen)
         try:
             read = Import(program, {})
         except ModelError as error:
-            return self._eagerly("graph", "", reason(error))
+            return self._eagerly(reason(error))
         if read.faults:
             _LOG.eager.include(read.faults)
             return _partitioned(self._gm, read.failed, self._target)
@@ -167,7 +167,7 @@ class _Captured:
                 )
             model = compile_graph(read.graph(), self._target)
         except (TirError, Unsupported) as error:
-            return self._eagerly("graph", "", reason(error))
+            return self._eagerly(reason(error))
         _LOG.models.append(len(model.kernels))
         inputs = [n for n in range(len(args)) if self._names[n] in program.inputs]
         return _Run(model, inputs, layouts, is_one=not isinstance(_output(self._gm), (list, tuple)))
@@ -193,8 +193,8 @@ class _Captured:
             bodies=bodies,
         )
 
-    def _eagerly(self, operator: str, overload: str, why: str) -> Callable[..., Any]:
-        _LOG.eager.add(operator, overload, why, _first(self._gm))
+    def _eagerly(self, why: str) -> Callable[..., Any]:
+        _LOG.eager.add("graph", "", why, _first(self._gm))
         return self._gm.forward
 
 

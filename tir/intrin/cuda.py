@@ -34,13 +34,13 @@ def _buffer(name: str, rows: int, columns: int, dtype: str, scope: str, strides:
 _STRIDES = "    {0}1 = T.int32()\n    {0}0 = T.int32()\n"
 
 
-def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str, factor: int = 16) -> str:
+def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str) -> str:
     return (
         "@T.prim_func\ndef desc(a: T.handle, c: T.handle):\n"
         + _STRIDES.format("s")
         + _STRIDES.format("d")
-        + _buffer("A", rows, columns, dtype, source, "s1, s0", factor)
-        + _buffer("C", rows, columns, dtype, target, "d1, d0", factor)
+        + _buffer("A", rows, columns, dtype, source, "s1, s0")
+        + _buffer("C", rows, columns, dtype, target, "d1, d0")
         + f"""    with T.block("root"):
         T.reads(A[0:{rows}, 0:{columns}])
         T.writes(C[0:{rows}, 0:{columns}])
@@ -109,21 +109,18 @@ def _zero(dtype: str) -> str:
     return f"T.{dtype}(0)"
 
 
-def _fill_desc(
-    rows: int, columns: int, dtype: str, scope: str, at: str = "vi, vj", shape: tuple[int, int] | None = None
-) -> str:
-    held = shape or (rows, columns)
+def _fill_desc(rows: int, columns: int, dtype: str, scope: str) -> str:
     return (
         "@T.prim_func\ndef desc(c: T.handle):\n"
         + _STRIDES.format("d")
-        + _buffer("C", held[0], held[1], dtype, scope, "d1, d0")
+        + _buffer("C", rows, columns, dtype, scope, "d1, d0")
         + f"""    with T.block("root"):
         T.reads()
-        T.writes(C[0:{held[0]}, 0:{held[1]}])
+        T.writes(C[0:{rows}, 0:{columns}])
         for i, j in T.grid({rows}, {columns}):
             with T.block("init"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                C[{at}] = {_zero(dtype)}
+                C[vi, vj] = {_zero(dtype)}
 """
     )
 

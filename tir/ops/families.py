@@ -18,16 +18,13 @@ Formula = Callable[..., Any]  # of scalars
 _NUMBERS = ("integer", "float")
 
 
-def pairs(
-    values: str = "any", other: str | None = None, kinds: Sequence[str] = _NUMBERS, special: bool = True
-) -> list[Case]:
+def pairs(values: str = "any", other: str | None = None, kinds: Sequence[str] = _NUMBERS) -> list[Case]:
     """Cases of an operator of two operands: broadcasting, empty, 0-d and symbolic shapes, types, special values."""
     second = values if other is None else other
-    hard = "special" if special else values
     made: list[Case] = []
     if "float" in kinds:
         made += [
-            case(arg((17, 1), "float32", hard), arg((17,), "float32", hard)),
+            case(arg((17, 1), "float32", "special"), arg((17,), "float32", "special")),
             case(arg((), "float64", values), arg((2, 0, 3), "float64", second)),
             case(arg((5, 7), "float64", values), arg((5, 1), "float32", second)),
             case(arg(("n", 3), "float16", values), arg(("n", 1), "float16", second)),
@@ -75,14 +72,13 @@ def binary(
     return register
 
 
-def singles(values: str = "any", kinds: Sequence[str] = ("float",), special: bool = True) -> list[Case]:
+def singles(values: str = "any", kinds: Sequence[str] = ("float",)) -> list[Case]:
     """Cases of an operator of one tensor: empty, 0-d and symbolic shapes, types, special values."""
-    hard = "special" if special else values
     made: list[Case] = []
     if "float" in kinds:
         made += [
-            case(arg((3, 7), "float32", hard)),
-            case(arg(("n", 5), "float64", hard)),
+            case(arg((3, 7), "float32", "special")),
+            case(arg(("n", 5), "float64", "special")),
             case(arg((), "float32", values)),
             case(arg((1, 4), "float16", values)),
             case(arg((2, 0, 3), "float16", values)),

@@ -79,7 +79,7 @@ def axis_of(axis: Any, ndim: int, what: str = "axis") -> int:
     return number % ndim
 
 
-def axes_of(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes in ascending order: one, several, or all for ``None``. Raises ``TensorExpressionError`` for one named twice.
 
     >>> axes_of((-1, 0), 3), axes_of(None, 2)
@@ -87,9 +87,9 @@ def axes_of(axis: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
-    found = [axis_of(a, ndim, what) for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
+    found = [axis_of(a, ndim) for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
     if len(set(found)) < len(found):
-        raise error(f"{what} {axis} names an axis twice", "each axis once")
+        raise error(f"axis {axis} names an axis twice", "each axis once")
     return tuple(sorted(found))
 
 

@@ -11,34 +11,31 @@ from .. import FALSE, TRUE, Select, const, te
 from .families import singles, unary
 
 _NUMBERS = ("integer", "float")
-
-
-def _real(values: str = "any") -> Any:
-    return singles(values, _NUMBERS)
+_REAL = singles("any", _NUMBERS)
 
 
 # ---------------------------------------------------------------- signs and rounding
 
 
-@unary(np.abs, _real(), _NUMBERS)
+@unary(np.abs, _REAL, _NUMBERS)
 def abs(x: Any) -> Any:
     """The size of a number; the least signed integer keeps its sign."""
     return te.abs(x)
 
 
-@unary(np.negative, _real(), _NUMBERS)
+@unary(np.negative, _REAL, _NUMBERS)
 def negative(x: Any) -> Any:
     """``-x``; of an unsigned integer modulo its range."""
     return -x
 
 
-@unary(np.positive, _real(), _NUMBERS, aliases=("identity",))
+@unary(np.positive, _REAL, _NUMBERS, aliases=("identity",))
 def positive(x: Any) -> Any:
     """A copy."""
     return x
 
 
-@unary(np.sign, _real(), _NUMBERS)
+@unary(np.sign, _REAL, _NUMBERS)
 def sign(x: Any) -> Any:
     """-1, 0 or 1; nan of nan."""
     zero, one = const(0, x.dtype), const(1, x.dtype)
@@ -52,7 +49,7 @@ def signbit(x: Any) -> Any:
     return te.copysign(const(1, x.dtype), x) < 0
 
 
-@unary(np.square, _real(), _NUMBERS)
+@unary(np.square, _REAL, _NUMBERS)
 def square(x: Any) -> Any:
     """``x * x``."""
     return x * x
@@ -68,25 +65,25 @@ def _rounded(op: str, x: Any) -> Any:
     return x if x.dtype.is_int else getattr(te, op)(x)
 
 
-@unary(np.floor, _real(), _NUMBERS)
+@unary(np.floor, _REAL, _NUMBERS)
 def floor(x: Any) -> Any:
     """The greatest integer not above ``x``, in its type."""
     return _rounded("floor", x)
 
 
-@unary(np.ceil, _real(), _NUMBERS)
+@unary(np.ceil, _REAL, _NUMBERS)
 def ceil(x: Any) -> Any:
     """The least integer not below ``x``, in its type."""
     return _rounded("ceil", x)
 
 
-@unary(np.trunc, _real(), _NUMBERS)
+@unary(np.trunc, _REAL, _NUMBERS)
 def trunc(x: Any) -> Any:
     """The nearest integer toward 0, in the type of ``x``."""
     return _rounded("trunc", x)
 
 
-@unary(np.round, _real(), _NUMBERS)
+@unary(np.round, _REAL, _NUMBERS)
 def round(x: Any) -> Any:
     """The nearest integer, in the type of ``x``; halves go to the even one."""
     return _rounded("nearbyint", x)
@@ -95,19 +92,19 @@ def round(x: Any) -> Any:
 # ---------------------------------------------------------------- tests
 
 
-@unary(np.isnan, _real(), _NUMBERS, result="bool")
+@unary(np.isnan, _REAL, _NUMBERS, result="bool")
 def isnan(x: Any) -> Any:
     """Whether it is nan."""
     return FALSE if x.dtype.is_int else te.isnan(x)
 
 
-@unary(np.isinf, _real(), _NUMBERS, result="bool")
+@unary(np.isinf, _REAL, _NUMBERS, result="bool")
 def isinf(x: Any) -> Any:
     """Whether it is infinite, of either sign."""
     return FALSE if x.dtype.is_int else te.isinf(x)
 
 
-@unary(np.isfinite, _real(), _NUMBERS, result="bool")
+@unary(np.isfinite, _REAL, _NUMBERS, result="bool")
 def isfinite(x: Any) -> Any:
     """Whether it is a number that is not infinite."""
     return TRUE if x.dtype.is_int else te.isfinite(x)

@@ -11,8 +11,6 @@ from typing import Any
 from .cases import Case
 from .registry import operator
 
-COUNTS = {1: "one dimension", 2: "two dimensions", 3: "three dimensions"}
-
 
 @dataclass(frozen=True)
 class Definition:

@@ -1,6 +1,6 @@
 """Exact integer sets and relations: the only package that imports islpy, on first use."""
 
-from .formula import Formula, Names, is_shift
+from .formula import Formula, Names
 from .relation import IntegerSet, NotAffine, Relation, Together, TooLong, Undecided, decide, everything
 
 __all__ = [
@@ -14,5 +14,4 @@ __all__ = [
     "Undecided",
     "decide",
     "everything",
-    "is_shift",
 ]

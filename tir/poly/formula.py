@@ -46,6 +46,7 @@ from ..expr import (
     const,
     is_const,
 )
+from ..op import is_shift
 from ..visit import free_vars, rewrite, walk
 from .relation import Alternatives, IntegerSet, NotAffine, Relation, Row, Sum, both, plus
 
@@ -462,10 +463,6 @@ def _parts_of(e: Expr, extreme: type[Any]) -> list[Expr]:
         opposite = Max if extreme is Min else Min
         return [Sub(x, y) for x in _parts_of(e.a, extreme) for y in _parts_of(e.b, opposite)]
     return [e]
-
-
-def is_shift(e: Any) -> bool:
-    return isinstance(e, Call) and e.op in ("shift_left", "shift_right")
 
 
 def _not_affine(e: Expr) -> NotAffine:

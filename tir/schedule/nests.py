@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
-from ..analysis.block_regions import block_access_region
 from ..analysis.contents import NAMING, free_in
 from ..analysis.evaluation import may_fail
 from ..analysis.index import BlockRef, Place
@@ -18,12 +17,6 @@ from ..expr import BufferLoad, Expr, IntImm, Var, is_const, logical_and, one
 from ..stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt, Stmt, seq
 from ..visit import has_load, nodes_of, refresh, rewrite, substitute, walk
 from .state import State
-
-
-def with_regions(block: Block) -> Block:
-    """``block`` with the regions that its body touches."""
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 def unit_region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:

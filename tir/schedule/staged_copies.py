@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..aliases import memory_of, shares_memory, sharing
-from ..analysis.block_regions import accessed_box
+from ..analysis.block_regions import accessed_box, with_regions
 from ..analysis.dependence.initialization import Initialized
 from ..analysis.dependence.live_values import Undisturbed
 from ..analysis.dependence.tiers import require_legal
@@ -28,7 +28,7 @@ from ..poly import Relation
 from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, first_line, nest, seq
 from ..visit import rewrite, walk
 from .handles import BlockRV
-from .nests import add_alloc, unit_region, with_regions
+from .nests import add_alloc, unit_region
 from .state import State
 
 SIDES = ("reads", "writes")

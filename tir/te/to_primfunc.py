@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.block_regions import block_access_region
+from ..analysis.block_regions import with_regions
 from ..arith import Analyzer, simplify, simplify_stmt
 from ..buffer import Buffer, IterVar, MatchBufferRegion, Range, decl_buffer
 from ..dtype import HANDLE, VOID
@@ -362,8 +362,7 @@ class _Nest:
 
         made = Block(tuple(iterators), (), (), self.lowering.block_name(name, self.op), placed(body), placed(init))
         del placed  # it refers to itself, and would stay until garbage is collected
-        reads, writes = block_access_region(made)
-        return BlockRealize(bindings, TRUE, made.replace(reads=tuple(reads), writes=tuple(writes)), span=self.op.place)
+        return BlockRealize(bindings, TRUE, with_regions(made), span=self.op.place)
 
 
 class _Reduction:

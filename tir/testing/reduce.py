@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from ..analysis.block_regions import block_access_region
+from ..analysis.block_regions import with_regions
 from ..analysis.wellformed import verify
 from ..buffer import Buffer, BufferRegion, IterVar
 from ..expr import TRUE, BufferLoad, Expr, FloatImm, IntImm, Let, Reduce, Var, const, is_const
@@ -342,8 +342,7 @@ def _tidy(func: PrimFunc, body: Stmt) -> PrimFunc:
         block = item.replace(alloc_buffers=tuple(b for b in item.alloc_buffers if b in used))
         if not (block.reads or block.writes):
             return block
-        reads, writes = block_access_region(block)
-        return block.replace(reads=reads, writes=writes)
+        return with_regions(block)
 
     body = rewrite(body, again)
     buffers = set(buffers_in(body))

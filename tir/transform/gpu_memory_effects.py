@@ -39,8 +39,8 @@ from ..expr import (
     constant,
     is_const,
 )
-from ..op import ANY_ELEMENT, OPS, Pointer, effect_of
-from ..poly import Formula, Names, decide, is_shift
+from ..op import ANY_ELEMENT, OPS, Pointer, effect_of, is_shift
+from ..poly import Formula, Names, decide
 from ..stmt import For, LetStmt
 from ..visit import has_load, rewrite, substitute, uses_var, walk
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..aliases import memory_of, same_nodes, shares_memory, with_one_memory
-from ..analysis.block_regions import block_access_region
+from ..analysis.block_regions import with_regions
 from ..analysis.reduction_forms import NotAReduction, Reduction, shared_results, threads_can_share
 from ..analysis.reduction_init import result_guards
 from ..buffer import Buffer, decl_buffer
@@ -146,14 +146,8 @@ _UINT32 = const(0, "uint32").dtype
 def _scope(reductions: list[_Reduction], body: Stmt) -> Stmt:
     """``body`` in a block with what those of ``reductions`` allocate, their partial results and their results."""
     own = tuple(b for r in reductions for b in (*r.block.alloc_buffers, *r.partial, *r.result))
-    block = described(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
+    block = with_regions(Block((), (), (), f"{reductions[0].block.name}_cross_thread", body, None, own))
     return BlockRealize((), TRUE, block)
-
-
-def described(block: Block) -> Block:
-    """``block`` with the regions declared that it accesses."""
-    reads, writes = block_access_region(block)
-    return block.replace(reads=reads, writes=writes)
 
 
 def _reduced(realize: BlockRealize) -> list[Expr]:
@@ -195,7 +189,7 @@ class _Lowering:
             if inner is block.body:
                 return s
             made = block.replace(body=inner)
-            return s.replace(block=made if block.iter_vars or not (block.reads or block.writes) else described(made))
+            return s.replace(block=made if block.iter_vars or not (block.reads or block.writes) else with_regions(made))
         if isinstance(s, Stmt):
             return s.map_statements(lambda c: self.visit(c, loops))
         return s

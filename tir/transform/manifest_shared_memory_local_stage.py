@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.block_regions import with_regions
 from ..annotations import STAGE, THROUGH_REGISTERS, goes_through_registers, is_through_registers
 from ..buffer import Buffer, decl_buffer
 from ..errors import BuildError
@@ -12,7 +13,6 @@ from ..function import PrimFunc
 from ..node import frozendict
 from ..stmt import Block, BlockRealize, BufferStore, For, SeqStmt, Stmt, seq
 from ..visit import in_copies_of, rewrite_statements, substitute, walk
-from .lower_cross_thread_reduction import described
 from .passes import func_pass
 
 
@@ -51,7 +51,7 @@ class _Manifest:
                 inner = w.replace(block=w.block.replace(body=inner))
         else:
             block = Block((), (), (), f"{registers[0].name}_scope", inner, None, tuple(registers))
-            inner = BlockRealize((), TRUE, described(block))
+            inner = BlockRealize((), TRUE, with_regions(block))
         return s.replace(body=inner)
 
     def parted(self, part: Stmt, copy: BlockRealize) -> tuple[Stmt, Stmt, Buffer]:
@@ -85,7 +85,7 @@ class _Manifest:
             (f"{copy.block.name}_local", BufferStore(own, substitute(store.value, values), index), {}),
             (copy.block.name, BufferStore(store.buffer, BufferLoad(own, index), place), notes),
         ):
-            block = described(Block((), (), (), name, body, None)).replace(annotations=frozendict(kept))
+            block = with_regions(Block((), (), (), name, body, None)).replace(annotations=frozendict(kept))
             made: Stmt = BlockRealize((), copy.predicate, block)
             parts.append(in_copies_of(loops, made))
         return parts[0], parts[1], own

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..aliases import sharing
+from ..analysis.block_regions import with_regions
 from ..analysis.private_clause import with_private
 from ..annotations import DIM_ALIGN
 from ..buffer import Buffer
@@ -18,7 +19,6 @@ from ..names import unique_name
 from ..node import frozendict
 from ..stmt import AttrStmt, Block, BlockRealize, BufferStore, DeclBuffer, For, Stmt
 from ..visit import statements
-from .lower_cross_thread_reduction import described
 from .passes import func_pass
 
 Path = tuple[Any, ...]
@@ -184,7 +184,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
         if isinstance(item, (For, AttrStmt)) and arrived:
             names.add(name := unique_name(f"{arrived[0].name}_scope", names))
             inner = Block((), (), (), name, item.body, None, arrived)
-            return item.replace(body=BlockRealize((), TRUE, described(inner)))
+            return item.replace(body=BlockRealize((), TRUE, with_regions(inner)))
         return item
 
     return func.with_body(_mapped(func.body, place_in))

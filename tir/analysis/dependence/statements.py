@@ -115,13 +115,13 @@ def deciding(unit: Statement, access: Access) -> tuple[Any, ...]:
     return (*kinds, None, *access.index_parts(), None, *chain(*loops), None, *chain(*unit.inner))
 
 
-def statements_of(stmt: Any, without: Collection[Any] = ()) -> list[Statement]:
-    """The statements of a part of a program in program order, except those in members ``without`` of its sequence."""
-    return _Walker().units_of(stmt, without)
+def statements_of(stmt: Any) -> list[Statement]:
+    """The statements of a part of a program in program order."""
+    return _Walker().units_of(stmt, ())
 
 
 def statements_of_both(old: Any, new: Any, without: Collection[Any] = ()) -> tuple[list[Statement], list[Statement]]:
-    """The :func:`statements_of` two versions of a part: what a block does in the same loops is found once."""
+    """The :func:`statements_of` two versions of a part, but those in members ``without`` of their sequences: what a block does in the same loops is found once."""
     walker = _Walker()
     return walker.units_of(old, without), _Walker(walker.placed).units_of(new, without)
 

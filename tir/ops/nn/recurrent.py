@@ -195,13 +195,13 @@ def _lstm_reference(
     return tuple(_in_time(x, reverse, step))
 
 
-def _arguments(gates: int, batch: int = 2, features: int = 3, hidden: int = 4, dtype: str = "float32") -> list[Any]:
+def _arguments(gates: int, batch: int = 2, features: int = 3, hidden: int = 4) -> list[Any]:
     return [
-        arg((3, batch, features), dtype),
-        arg((gates * hidden, features), dtype, "small"),
-        arg((gates * hidden, hidden), dtype, "small"),
-        arg((gates * hidden,), dtype),
-        arg((gates * hidden,), dtype),
+        arg((3, batch, features)),
+        arg((gates * hidden, features), "float32", "small"),
+        arg((gates * hidden, hidden), "float32", "small"),
+        arg((gates * hidden,)),
+        arg((gates * hidden,)),
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ...analysis.block_regions import with_regions
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_init import InitRuns, require_same_init
@@ -21,7 +22,7 @@ from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, For, Stmt, in_loops
 from ...visit import refresh, substitute, uses_var, vars_in
 from ..handles import BlockRV
-from ..nests import with_regions, without_unused
+from ..nests import without_unused
 from ..primitive import primitive
 from ..state import State
 from .decompose_reduction import require_distinct_results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...analysis.block_regions import with_regions
 from ...analysis.index import BlockRef, LoopRef, Place
 from ...arith.linear import key
 from ...buffer import IterVar
@@ -12,7 +13,6 @@ from ...errors import require, require_none
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
-from ..nests import with_regions
 from ..state import State
 from .blockize import BlockizePlan, divide, outer_block, require_only_loops
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import sharing
+from ...analysis.block_regions import with_regions
 from ...analysis.effects import effects
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.users import uses_pointer, writers
@@ -19,7 +20,7 @@ from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, BufferStore, For, Stmt, in_loops
 from ...visit import accesses, free_vars, has_load, refresh, rewrite, substitute, uses_var
 from ..handles import BlockRV
-from ..nests import insert_before, with_regions
+from ..nests import insert_before
 from ..primitive import primitive
 from ..state import State, require_above
 from .decompose_reduction import require_distinct_results

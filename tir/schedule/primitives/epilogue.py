@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...aliases import memory_of, sharing
+from ...analysis.block_regions import with_regions
 from ...analysis.dependence.domains import known
 from ...analysis.index import BlockRef, common_host, order, top_statement, wrapped_in
 from ...analysis.reduction_forms import Reduction, combination
@@ -17,7 +18,7 @@ from ...errors import require, require_none
 from ...expr import EQ, BufferLoad, Expr, Var, all_of, conjuncts, is_const
 from ...stmt import SERIAL, BlockRealize, BufferStore, For, IfThenElse, Stmt, seq
 from ...visit import accesses, bound_inside, rewrite, substitute, uses_var
-from ..nests import insert_before, with_regions
+from ..nests import insert_before
 from ..primitive import primitive, require_same_meaning
 from ..state import State, blocks_with_init, scope_of, with_own_conditions
 from ._inlining import (

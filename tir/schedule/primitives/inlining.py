@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...aliases import memory_of, sharing
+from ...analysis.block_regions import with_regions
 from ...analysis.contents import named
 from ...analysis.dependence.domains import chosen_value, known
 from ...analysis.evaluation import steering_loads
@@ -18,7 +19,6 @@ from ...errors import ScheduleError, attempt, require
 from ...expr import BufferLoad, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, first_line, seq
 from ...visit import LEAVES, accesses, is_pure, rewrite, substitute, uses_var, walk
-from ..nests import with_regions
 from ..primitive import primitive, require_same_meaning
 from ..staged_copies import require_stored_in_blocks
 from ..state import State, scope_of, with_own_conditions

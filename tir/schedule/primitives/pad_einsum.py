@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import shares_memory
+from ...analysis.block_regions import with_regions
 from ...analysis.evaluation import entered, evaluated_parts
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
@@ -46,7 +47,6 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import SERIAL, UNROLLED, Block, BufferStore, SeqStmt, Stmt, seq
 from ...visit import accesses, is_pure, nodes_of, rewrite, uses_var
-from ..nests import with_regions
 from ..primitive import primitive
 from ..staged_copies import Stage, elementwise_block
 from ..state import State, scope_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...aliases import memory_of, sharing
-from ...analysis.block_regions import block_access_region
+from ...analysis.block_regions import with_regions
 from ...analysis.effects import effects
 from ...analysis.evaluation import entered, steering_loads
 from ...analysis.index import BlockRef, LoopRef, wrapped_in
@@ -375,9 +375,8 @@ def _partial_block(plan: RfactorPlan, partials: list[Buffer], name: str) -> Bloc
     update = substitute(_update(loads, reduction.updated(loads), guards), {**split, **inside})
     init = seq(BufferStore(partial, start, index) for partial, start in zip(partials, _starts(reduction)))
     made = Block(tuple(iters), (), (), name, update, init, annotations=block.block.annotations)
-    reads, writes = block_access_region(made)
     predicate = all_of(c for c in conjuncts(block.node.predicate) if not any(c is g for g in plan.guards))
-    return BlockRealize(tuple(values), predicate, refresh(made.replace(reads=reads, writes=writes)))
+    return BlockRealize(tuple(values), predicate, refresh(with_regions(made)))
 
 
 def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
@@ -390,9 +389,8 @@ def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
     values = reduction.combine(results, [BufferLoad(partial, index) for partial in partials])
     update = _update(results, values, [()] * len(results))
     made = Block((factor, *(i for i, _ in pairs)), (), (), block.name, update, block.block.init)
-    reads, writes = block_access_region(made)
     bindings = (loop.var, *(v for _, v in pairs))
-    return BlockRealize(bindings, all_of(plan.started), made.replace(reads=reads, writes=writes))
+    return BlockRealize(bindings, all_of(plan.started), with_regions(made))
 
 
 def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...analysis.block_regions import with_regions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_forms import Combination, combination
 from ...arith import Analyzer
@@ -18,7 +19,7 @@ from ...script.printer import short_text
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, seq
 from ...visit import refresh, substitute, uses_var
 from ..handles import BlockRV
-from ..nests import add_alloc, in_loops_of, insert_before, with_regions
+from ..nests import add_alloc, in_loops_of, insert_before
 from ..primitive import primitive
 from ..state import State, scope_of
 from ._whole_nest import require_own_values, require_whole_nest, the_block

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from ...analysis.block_regions import with_regions
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_forms import NotAReduction, Reduction, Update
 from ...arith import Analyzer
@@ -17,7 +18,7 @@ from ...script.printer import short_text
 from ...stmt import BlockRealize, BufferStore, Stmt, seq
 from ...visit import accesses, substitute, uses_var
 from ..handles import BlockRV
-from ..nests import add_alloc, insert_before, with_regions
+from ..nests import add_alloc, insert_before
 from ..primitive import primitive
 from ..staged_copies import elementwise_block
 from ..state import State, scope_of

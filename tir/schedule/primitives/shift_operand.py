@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...analysis.block_regions import with_regions
 from ...analysis.evaluation import entered
 from ...analysis.index import BlockRef
 from ...analysis.reduction_forms import SUM, NotAReduction, Reduction, Update
@@ -15,7 +16,6 @@ from ...errors import require, require_none
 from ...expr import Add, BufferLoad, Cast, Expr, Mul, Sub, Var, all_of, const
 from ...stmt import SERIAL, Block, BlockRealize, BufferStore, Stmt, nest, seq
 from ...visit import accesses, rewrite, substitute, uses_var
-from ..nests import with_regions
 from ..primitive import primitive
 from ..staged_copies import Stage, box_inside, elementwise_block
 from ..state import State, pick_buffer, scope_of

@@ -32,10 +32,10 @@ from .loops import require_perfect, require_plain
 from .storage import pick_any, require_no_view
 
 
-def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map") -> IndexMap:
+def index_map_of(value: Any, ndim: int, index_dtype: str) -> IndexMap:
     """``value`` (an IndexMap or a function of indices) as an IndexMap; refuses one that does not fit."""
     if not (isinstance(value, IndexMap) or callable(value)):
-        raise BadArgument(f"{what} is a function of the indices, or a tir.IndexMap, not {value!r}")
+        raise BadArgument(f"index_map is a function of the indices, or a tir.IndexMap, not {value!r}")
     try:
         made = IndexMap.of(value, ndim, index_dtype)
         for index in made.final_indices:
@@ -44,7 +44,7 @@ def index_map_of(value: Any, ndim: int, index_dtype: str, what: str = "index_map
     except ValueError as error:
         raise ScheduleError("{0}", error) from None
     except Exception as error:
-        raise BadArgument(f"{what} does not compute indices: {type(error).__name__}: {error}") from error
+        raise BadArgument(f"index_map does not compute indices: {type(error).__name__}: {error}") from error
 
 
 def _retyped(index_map: IndexMap, dtype: str) -> IndexMap:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...aliases import memory_of, sharing
+from ...analysis.block_regions import with_regions
 from ...analysis.evaluation import evaluated_parts, may_fail
 from ...analysis.index import BlockRef, LoopRef
 from ...analysis.reduction_forms import NotAReduction, Reduction
@@ -34,7 +35,7 @@ from ...op import call
 from ...script.printer import short_text
 from ...stmt import THREAD_BINDING, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
 from ...visit import accesses, buffers_in, has_load, nodes_of, rewrite, substitute, vars_in, walk
-from ..nests import copy_renamed, renest, with_regions
+from ..nests import copy_renamed, renest
 from ..primitive import primitive
 from ..state import State, require_above
 from .loops import require_plain
