@@ -87,7 +87,7 @@ def _least(begin: Schedule, space: Space) -> Schedule:
     """The least prediction of: the likeliest results, these without some of the decisions, and (on a CPU) the plain program. What
     is less than the likeliest results has to be faster by more than the model errs."""
     best = space.made(begin, likeliest_offer)
-    found = predict(best.schedule, space.env)
+    found = predict(best.schedule, space.env) if best.decisions else None  # as it is, there is nothing to choose from
     if found is None:
         return best.schedule
     on_cpu = space.env.target.kind not in GPUS
