@@ -519,10 +519,10 @@ def main(A: T.Buffer((60, 12), "float32"), b: T.handle, d: T.handle, c: T.handle
                 C[vi, vj] = {init.replace("[vi]", "[vi % n]")}
             C[vi, vj] += A[vi, vk] * B[vk, vj]
 """)
-    found = tir.tune.default(program, target=SMALL.format(cores=1))
+    built = tir.build(tir.tune.default(program, target=SMALL.format(cores=1)))
     for n in (1, 7, 40):
         a, b, d = (np.random.default_rng(n).standard_normal(s).astype("float32") for s in ((60, 12), (12, n), n))
         c, wanted = np.zeros((2, 60, n), "float32")
         run(program, a, b, d, wanted)
-        tir.build(found)(a, b, d, c)
+        built(a, b, d, c)
         np.testing.assert_allclose(c, wanted, rtol=1e-4, atol=1e-5)

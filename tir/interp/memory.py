@@ -181,12 +181,15 @@ class Races:
         self.depth = [0]
         self.label: list[tuple[str, Any]] = [("", None)]
         self.runs = 0
+        self.outermost = 0  # the run of a loop in no other concurrent one
 
     def enter(self) -> int:
         self.runs += 1
         return self.runs
 
     def step(self, parent: int, run: int, name: str, value: Any) -> int:
+        if not parent:
+            self.outermost = run
         self.parent.append(parent)
         self.run.append(run)
         self.depth.append(self.depth[parent] + 1)
@@ -208,10 +211,12 @@ class Races:
 
 
 class Tracker:
-    """The last writer of every element of a piece of memory, and the readers since, by address."""
+    """The last writer of every element of a piece of memory, and the readers since, by address: in the outermost run, before
+    and after which nothing races with what is in it."""
 
     def __init__(self, races: Races):
         self.races = races
+        self.run = 0
         self.writer: dict[int, tuple[int, Site]] = {}
         self.readers: dict[int, dict[int, Site]] = {}
 
@@ -224,6 +229,8 @@ class Tracker:
 
     def read(self, key: int, now: int, site: Site) -> bool:
         """Record a read of the element at an address; false, and not recorded, where it races."""
+        if self.run != self.races.outermost:
+            self._begin()
         last = self.writer.get(key)
         if last is not None and last[0] != now and self.races.conflict(last[0], now):
             return False
@@ -236,6 +243,8 @@ class Tracker:
 
     def write(self, key: int, now: int, site: Site) -> bool:
         """Record a write of the element at an address; false, and not recorded, where it races."""
+        if self.run != self.races.outermost:
+            self._begin()
         last, others = self.writer.get(key), self.readers.get(key)
         if last is not None:
             if last[0] != now:
@@ -244,11 +253,17 @@ class Tracker:
             elif last[1] is site and (others is None or (len(others) == 1 and now in others)):
                 return True  # as it was: what races with the read races with the write
         if others is not None:
-            if any(reader != now and self.races.conflict(reader, now) for reader in others):
-                return False
+            if len(others) > 1 or now not in others:
+                if any(reader != now and self.races.conflict(reader, now) for reader in others):
+                    return False
             del self.readers[key]
         self.writer[key] = now, site
         return True
+
+    def _begin(self) -> None:
+        self.run = self.races.outermost
+        self.writer.clear()
+        self.readers.clear()
 
 
 class Accesses:
