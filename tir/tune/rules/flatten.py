@@ -22,10 +22,11 @@ IN_RUNS = 2
 
 @rule(targets=("llvm",), order=38)
 def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
-    """Make one axis of those along which the result is contiguous, where vectors along the last would be partly empty.
+    """Make one axis of those along which the result is contiguous: of what is walked through as the result is, and where vectors along
+    the last would be partly empty.
 
-    Few rows read in place what is walked through as the result is, and so do many where no vector lies across lines. What is gathered
-    is padded on the way where the image without padding is read in runs along that axis, too.
+    Few rows read in place what is walked through so, and so do many where no vector lies across lines. What is gathered is padded on
+    the way where the image without padding is read in runs along that axis, too.
     """
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
@@ -36,7 +37,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     columns = [a for a in found.columns if a.size > 1]  # no copy is indexed by an axis of one element
     together = continued(found.lane, columns, stores)
     size = found.lane.size
-    if len(together) < 2 or size % lanes == 0:
+    if len(together) < 2:
         return []
     in_place = found.panel.stride(found.lane.var) == 1 and all(a.extent for a in together)
     walked = in_place and continued(found.lane, columns, [*stores, found.panel]) == together
@@ -44,7 +45,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         made = sch.copy()
         made.compute_inline(_flatten(made, found, together))
         return [made]
-    if size > ENOUGH and not walked:
+    if size % lanes == 0 or (size > ENOUGH and not walked):
         return []
     empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone, which may be none
     saved = empty * volume(found.rows) if 2 * size >= lanes else inf
