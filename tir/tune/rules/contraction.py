@@ -34,6 +34,7 @@ from .spatial import padded_by_rows, share_out
 THIN = 48  # most rows for which the streamed operand is read in place
 FEW = 16  # most rows for which panels that lie along the terms are not packed
 SUMMED = 8  # terms that take as long as adding up the parts of a vector, which each result takes without panels
+NARROWER = 1.03  # times as long as its columns take where the last panel is narrower, and has loops of its own
 CHUNKS = 4  # times as many chunks of terms as are needed, at most, to find as many terms for each
 STREAMED = 4  # panels at a time where the result is stored past the caches
 
@@ -222,8 +223,8 @@ class Tiling:
     costs: tuple[float, ...]
 
     @staticmethod
-    def of(found: Contraction, vectors: int, lanes: int, env: Env) -> Tiling | None:
-        """The tilings with panels of ``vectors`` vectors; None if there are none."""
+    def of(found: Contraction, vectors: int, lanes: int, env: Env, unit: int = 1) -> Tiling | None:
+        """The tilings with panels of ``vectors`` vectors; None if there are none. Columns are padded to multiples of ``unit`` vectors."""
         registers = env.vectors.count
         above, row = ([1, 1, *(a.size for a in found.rows)])[-2:]
         heights = (1, 2) if above > 1 and row < 14 else (1,)
@@ -234,16 +235,22 @@ class Tiling:
             if high * wide * vectors + vectors + 1 < registers and wide <= row and high <= above
         ]
         size, width, parts, least = found.lane.size, vectors * lanes, 1, 1
-        padded: float = -(-size // width) * width
+        panels: list[tuple[float, int]]
         if found.lane.extent is None and size >= LONG:
             # fewer columns, or fewer rows beside them, have a version of their own, unless there are constants
             least = 1 if found.nest.constants else LONG
-            padded, parts = any_columns(size, least, width), parts_of(measured(env.target), env)
+            panels, parts = [(any_columns(size, least, width), vectors)], parts_of(measured(env.target), env)
+        else:  # the last panel has as many vectors as are left
+            full, rest = divmod(-(-size // (unit * lanes)) * unit, vectors)
+            panels = [(n * lanes, each) for n, each in ((full * vectors, vectors), (rest, rest)) if n]
+        padded = sum(columns for columns, _ in panels)
         reading = tuple(padded * n for n in found.reading(env))
 
         def strip(wide: int, high: int, size: int) -> float:
+            rows = [(size, wide), (above, high)]
+            total = sum(tile_cost(rows, n, each, padded > found.lane.size, parts) for n, each in panels)
             conflict = CONFLICT if found.has_conflicts(wide, high) else 1.0
-            return tile_cost([(size, wide), (above, high)], padded, vectors, padded > found.lane.size, parts) * conflict
+            return total * conflict * (NARROWER if len(panels) > 1 else 1.0)
 
         def cost(wide: int, high: int) -> float:
             """Of a symbolic number of rows, the last ask in each step whether they are there, which takes as long as a multiply-add."""
@@ -475,8 +482,8 @@ class Tiling:
         after = sch.get_consumers(name)[0].name if found.chunks else epilogue(sch, found.nest)
         pack = store = None
         is_any = found.lane.extent is None  # of any number of columns, the last panel has as many vectors as are left
-        if not found.lane.fills(self.width) and found.is_packable and (self.is_packed or is_any):
-            pack, store = padded(sch, found, self.lanes if is_any else self.width)
+        if not found.lane.fills(self.lanes) and found.is_packable and (self.is_packed or is_any):
+            pack, store = padded(sch, found, self.lanes)
             if after is not None:
                 sch.compute_inline(store)
             if not self.is_packed:

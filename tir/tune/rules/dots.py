@@ -61,7 +61,7 @@ def _has_rows(found: Contraction) -> bool:
 def by_vectors(sch: Schedule, found: Contraction, kind: DotProduct, env: Env) -> list[Callable[[], Schedule]]:
     """A contraction by dot products of vectors, for each width of the panels, the cheapest first; whether the CPU has them is
     not asked."""
-    tilings = [t for t in (Tiling.of(found, vectors, LANES, env) for vectors in (1, 2, 3, 4)) if t is not None]
+    tilings = [t for t in (Tiling.of(found, n, LANES, env, n) for n in (1, 2, 3, 4)) if t is not None]
     made = []
     for tiling in sorted(tilings, key=lambda t: min(t.costs)):
         _, high = min((cost, tile % 64) for cost, tile in zip(tiling.costs, tiling.tiles) if tile < 128)
