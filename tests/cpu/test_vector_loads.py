@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import re
 
 import numpy as np
 import pytest
 
 import tir
+from tests.page_ends import at_page_ends
 from tir.script import parse
 from tir.script import tir as T
 from tir.testing import assert_same_result
@@ -39,7 +38,7 @@ def test_lanes_at_a_constant_step(lanes: int, step: int, dtype: str):
         assert 1 <= code.count("= load <") <= -(-size // lanes)
     a = (np.arange(size) * 7 % 120).astype(dtype) if dtype != "bool" else np.arange(size) % 3 == 0
     b = np.zeros(lanes, dtype)
-    module(a, b)
+    at_page_ends(module.entry, starts=step < 0)(a, b)
     np.testing.assert_array_equal(b, a[first::step][:lanes])
 
 
@@ -247,23 +246,11 @@ def main(A: T.Buffer(({batch}, {size}), "float32"), B: T.Buffer(({batch}, {n}), 
         for j in T.vectorized(8):
             B[b, i * 8 + j] = {" + ".join(f"A[b, (i * 8 + j) * {step} + {k}]" for k in range(taps))}
 """)
-    module, page = tir.build(func), mmap.PAGESIZE
-    pages = 3 + 4 * batch * size // page
-    with mmap.mmap(-1, pages * page) as memory:
-        room = np.frombuffer(memory, np.float32)
-        start = room.ctypes.data
-        protect = ctypes.CDLL(None).mprotect
-        protect.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
-        for first, guard in ((page // 4, start), (room.size - page // 4 - batch * size, start + (pages - 1) * page)):
-            a = room[first : first + batch * size].reshape(batch, size)
-            a[:] = np.arange(batch * size).reshape(batch, size) % 7
-            b = np.zeros((batch, n), "float32")
-            assert protect(guard, page, 0) == 0
-            module(a, b)
-            assert protect(guard, page, 3) == 0
-            np.testing.assert_array_equal(b, sum(a[:, k::step][:, :n] for k in range(taps)))
-            del a
-        del room
+    a = np.arange(batch * size, dtype="float32").reshape(batch, size) % 7
+    for starts in (0, 1):
+        b = np.zeros((batch, n), "float32")
+        at_page_ends(tir.build(func).entry, starts)(a, b)
+        np.testing.assert_array_equal(b, sum(a[:, k::step][:, :n] for k in range(taps)))
 
 
 def test_a_term_that_a_condition_leaves_out_is_not_read():
@@ -279,19 +266,9 @@ def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
                 C[0:16] = C[0:16] + T.if_then_else(i + k > 0 and i + k < 9, A[i + k - 1, 0:16], T.Broadcast(T.float32(-1), 16)) * T.Broadcast(T.float32(2), 16)
             B[i, 0:16] = C[0:16]
 """)
-    module, page, size = tir.build(func), mmap.PAGESIZE, 8 * 16
-    with mmap.mmap(-1, 3 * page) as memory:
-        room = np.frombuffer(memory, np.float32)
-        protect = ctypes.CDLL(None).mprotect
-        protect.argtypes = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
-        for first, guard in ((page // 4, 0), (page // 2 - size, 2 * page)):
-            a = room[first : first + size].reshape(8, 16)
-            a[:] = np.arange(size).reshape(8, 16) % 7
-            b = np.zeros((8, 16), "float32")
-            assert protect(room.ctypes.data + guard, page, 0) == 0
-            module(a, b)
-            assert protect(room.ctypes.data + guard, page, 3) == 0
-            rows = np.pad(a, ((1, 1), (0, 0)), constant_values=-1)
-            np.testing.assert_array_equal(b, 1 + 2 * (rows[:-2] + rows[1:-1] + rows[2:]))
-            del a
-        del room
+    a = np.arange(8 * 16, dtype="float32").reshape(8, 16) % 7
+    rows = np.pad(a, ((1, 1), (0, 0)), constant_values=-1)
+    for starts in (0, 1):
+        b = np.zeros((8, 16), "float32")
+        at_page_ends(tir.build(func).entry, starts)(a, b)
+        np.testing.assert_array_equal(b, 1 + 2 * (rows[:-2] + rows[1:-1] + rows[2:]))

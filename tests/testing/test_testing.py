@@ -166,7 +166,7 @@ def test_fuzz_reports_a_failure(capsys, monkeypatch):
     def broken(*args, **kwargs):
         raise AssertionError("not the same")
 
-    monkeypatch.setattr(steps, "assert_same_result", broken)
+    monkeypatch.setattr(steps, "assert_same_call", broken)
     assert steps.main(["--examples", "1"]) == 1
     out = capsys.readouterr().out
     assert "seed 0 failed" in out and "not the same" in out and "scheduled:" in out
