@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -276,6 +277,24 @@ class AllocateConst(Stmt):
     body: Stmt
     annotations: Any = EMPTY
 
+    def faults(self) -> Iterator[str]:
+        from .visit import statements
+
+        name, sizes = self.buffer_var.name, [e.value for e in self.extents if isinstance(e, IntImm)]
+        if len(sizes) < len(self.extents) or math.prod(sizes) != self.data.size:
+            yield f"`{name}` has {self.data.size} constants for extents {self.extents}"
+        for s in statements(self.body):
+            written = (
+                [r.buffer for r in s.writes]
+                if isinstance(s, Block)
+                else [s.buffer]
+                if isinstance(s, BufferStore)
+                else []
+            )
+            if any(buffer.data is self.buffer_var for buffer in written):
+                yield f"`{name}` is of constants (T.allocate_const), which nothing may write"
+                return
+
 
 @node
 class DeclBuffer(Stmt):
@@ -293,6 +312,9 @@ class DeclBuffer(Stmt):
 
     buffer: Buffer
     body: Stmt
+
+
+DECLARING = (DeclBuffer, AllocateConst)  # what they make, their body uses; in two copies of them it is the same
 
 
 @node
@@ -372,6 +394,19 @@ class BlockRealize(Stmt):
         for iv, value in zip(block.iter_vars, self.iter_values):
             if iv.var.dtype is not value.dtype:
                 yield f"iterator `{iv.var.name}` of block `{block.name}` is {iv.var.dtype}, its binding {value.dtype}"
+
+
+def defined_by(s: Stmt) -> Var | Buffer | None:
+    """The value, the memory or the buffer that a statement makes for its body; None if it makes none.
+
+    >>> import tir
+    >>> pointer = tir.Var("H", "handle", "float32", "global")
+    >>> defined_by(tir.Allocate(pointer, "float32", (tir.IntImm(8),), tir.IntImm(1, "bool"), NOP))
+    H
+    """
+    if isinstance(s, (Allocate, AllocateConst)):
+        return s.buffer_var
+    return s.var if isinstance(s, LetStmt) else s.buffer if isinstance(s, DeclBuffer) else None
 
 
 NOP = Evaluate(IntImm(0))

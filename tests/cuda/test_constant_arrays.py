@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tir
+from tir.analysis.wellformed import verify
 from tir.script import parse
 
 HALVES = [0.0, -0.0, 1.5, 3.0e4, -2.75, "nan", "inf", "-inf"]
@@ -61,3 +62,52 @@ def test_the_data_of_a_node_may_be_of_any_type_of_numbers():
         tir.build(func.with_body(wide), target)(order, made, row)
         assert made.tolist() == [*range(8)] and row.tolist() == [4, 5, 6, 7]
         made[:] = row[:] = 0
+
+
+WRITTEN = {
+    "a store": "K[I[0], 0] = 1",
+    "a view": """with T.block("b"):
+        W = T.match_buffer(K[0, 0:4], (4,), "int32")
+        W[I[0]] = 1""",
+}
+LARGER = {
+    "an allocation": ('T.allocate([8], "int32", "global")', "(4, 4), 'int32'", "0, 0"),
+    "constants": ('T.allocate_const([1, 2, 3, 4, 5, 6, 7, 8], "int32", [8])', "(4, 4), 'int32'", "0, 0"),
+    "a parameter": ("I.data", "(9,), 'int32'", "0"),
+    "an offset": ("I.data", "(4,), 'int32', elem_offset=5", "0"),
+    "strides": ("I.data", "(2, 4), 'int32', strides=(5, 1)", "0, 0"),
+    "another type": ("I.data", "(5,), 'int64'", "0"),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_constant_arrays_are_not_written(written):
+    text = TEXT.replace("VALUES", "0, 1, 2, 3, 4, 5, 6, 7").replace("TYPE", "int32").replace("RESULT", "int32")
+    with pytest.raises(tir.errors.WellFormedError, match="`data` is of constants .*, which nothing may write"):
+        parse(text.replace("    for i", f"    {WRITTEN[written]}\n    for i", 1))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm", "cuda-sim"])
+@pytest.mark.parametrize("larger", LARGER)
+def test_a_buffer_beyond_the_end_of_its_memory_is_refused(larger, target):
+    memory, shape, at = LARGER[larger]
+    func = parse(f"""
+@T.prim_func
+def main(I: T.Buffer((8,), "int32"), O: T.Buffer((1,), "int32")):
+    data = {memory}
+    K = T.decl_buffer({shape}, data=data)
+    O[0] = T.Cast("int32", K[{at}])
+""")
+    with pytest.raises((tir.BuildError, tir.RunError), match="buffer `K` of shape .* does not fit: its memory has"):
+        tir.build(func, target)(np.zeros(8, "int32"), np.zeros(1, "int32"))
+
+
+def test_a_node_has_as_many_constants_as_elements():
+    func = parse(TEXT.replace("VALUES", "0, 1, 2, 3, 4, 5, 6, 7").replace("TYPE", "int16").replace("RESULT", "int64"))
+    fewer = tir.visit.rewrite(
+        func.body, lambda s: s.replace(data=s.data[0]) if isinstance(s, tir.AllocateConst) else None
+    )
+    with pytest.raises(tir.errors.WellFormedError, match="`data` has 4 constants"):
+        verify(func.with_body(fewer))
+    with pytest.raises(tir.BuildError, match="buffer `K` of shape .* does not fit"):
+        tir.build(func.with_body(fewer))

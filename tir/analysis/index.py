@@ -19,7 +19,7 @@ from ..buffer import Buffer, MatchBufferRegion, Range
 from ..expr import Expr, Var, conjuncts, is_const
 from ..function import PrimFunc
 from ..node import cached_property, once
-from ..stmt import SERIAL, Block, BlockRealize, DeclBuffer, For, SeqStmt, Stmt, edited_seq, seq
+from ..stmt import DECLARING, SERIAL, Block, BlockRealize, For, SeqStmt, Stmt, edited_seq, seq
 from ..visit import has_load, uses_var
 from .contents import contents, parts, path_to, shape, sub_statements, with_memory
 
@@ -363,14 +363,14 @@ def index_of(func: PrimFunc) -> Index:
 
 
 def statements(host: BlockRef | LoopRef) -> list[Stmt]:
-    """The statements of the body of a block or a loop, in order, inside of the buffers that it declares first."""
+    """The statements of the body of a block or a loop, in order, inside of the buffers and constants that it declares first."""
     body = _declaring(node_of(host)).body
     return list(body.stmts) if isinstance(body, SeqStmt) else [body]
 
 
 def with_statements(body: Stmt, members: Sequence[Stmt]) -> Stmt:
     """The body of a block or a loop with other ``statements``, inside of the same declarations."""
-    if isinstance(body, DeclBuffer):
+    if isinstance(body, DECLARING):
         return body.replace(body=with_statements(body.body, members))
     return edited_seq(body, seq(members))
 
@@ -433,7 +433,7 @@ def wrapped_in(ref: BlockRef, host: BlockRef | LoopRef) -> Stmt | None:
 
 
 def _declaring(owner: Any) -> Any:
-    """The innermost of the buffer declarations with which the body of ``owner`` begins; ``owner`` if there is none."""
-    while isinstance(owner.body, DeclBuffer):
+    """The innermost of the declarations with which the body of ``owner`` begins; ``owner`` if there is none."""
+    while isinstance(owner.body, DECLARING):
         owner = owner.body
     return owner

@@ -62,7 +62,7 @@ class Checker:
             self.computed = {v: size for size in reversed(given) for v in vars_in(size) if v not in self.defined}
             self.expr(func, *given)
 
-    def report(self, node: Any, message: str, undefined: Var | None = None, bound: For | None = None) -> None:
+    def report(self, node: Any, message: str, undefined: Var | Buffer | None = None, bound: For | None = None) -> None:
         self.problems.append(Problem(node, message, undefined, bound))
 
     def report_all(self, node: Any, messages: Iterable[str]) -> None:
@@ -120,7 +120,7 @@ class Checker:
                 node, f"block `{block}` uses `{var.name}` of a loop outside it; bind it to an iterator of the block"
             )
         elif var in self.gone:
-            self.report(node, f"`{var.name}` is used outside its allocation")
+            self.report(node, f"`{var.name}` is used outside its allocation", var)
         else:
             size = self.computed.get(var)
             part = (
@@ -134,7 +134,7 @@ class Checker:
         if buffer in self.defined or shares_memory(buffer, self.defined):
             return
         where = "outside its allocation" if buffer in self.gone else "but not declared here"
-        self.report(node, f"buffer `{buffer.name}` is used {where}")
+        self.report(node, f"buffer `{buffer.name}` is used {where}", buffer)
 
     def region(self, region: BufferRegion, node: Any) -> None:
         self.buffer_use(region.buffer, node)

@@ -44,12 +44,12 @@ _NOTHING: Names = frozenset()
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A violation of a rule at ``node``; ``undefined`` is the variable that is used there and nowhere defined around it,
+    """A violation of a rule at ``node``; ``undefined`` is the variable or buffer that is used there and nowhere defined around it,
     ``bound`` the loop around ``node`` that is bound to its thread axis already."""
 
     node: Any
     message: str
-    undefined: Var | None = None
+    undefined: Var | Buffer | None = None
     bound: For | None = None
 
     def __str__(self) -> str:

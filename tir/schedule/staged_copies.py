@@ -25,8 +25,8 @@ from ..expr import TRUE, BufferLoad, Expr, Var, cast
 from ..names import near_names
 from ..node import cached_property, frozendict
 from ..poly import Relation
-from ..stmt import Block, BlockRealize, BufferStore, SeqStmt, Stmt, first_line, nest, seq
-from ..visit import rewrite, walk
+from ..stmt import AllocateConst, Block, BlockRealize, BufferStore, SeqStmt, Stmt, first_line, nest, seq
+from ..visit import nodes_of, rewrite, walk
 from .handles import BlockRV
 from .nests import add_alloc, unit_region
 from .state import State
@@ -294,10 +294,12 @@ class Stage:
     def require_initialized(self, *buffers: Buffer) -> None:
         """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.
 
-        A parameter of the function, by whatever name, holds what the caller has put there.
+        A parameter of the function, by whatever name, holds what the caller has put there, and constants what the program says.
         """
+        func = self.state.func
+        given = memory_of(func.buffers()) | {n.buffer_var for n in nodes_of(func.body) if isinstance(n, AllocateConst)}
         for buffer in buffers:
-            if not sharing(self.state.func.buffers(), buffer):
+            if not shares_memory(buffer, given):
                 require_legal(Initialized(self.after.func, buffer).answer(), self.after.func)
 
     def require_current(self, buffer: Buffer, copy: Buffer) -> None:

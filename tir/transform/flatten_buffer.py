@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..buffer import Buffer
+from ..dtype import DType
 from ..errors import BuildError
 from ..expr import BufferLoad, Expr, cast, const
 from ..function import PrimFunc
-from ..stmt import Allocate, BufferStore, DeclBuffer
-from ..visit import rewrite, walk
-from .layout import as_size, dot, product, strides_of
+from ..stmt import Allocate, AllocateConst, BufferStore, DeclBuffer
+from ..visit import rewrite, statements, walk
+from .layout import as_size, dot, element_count, product, strides_of
 from .passes import func_pass
 
 
@@ -70,7 +72,8 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     """``A[i, j]`` becomes ``A[i * stride + j]``: strides, offsets and axis separators are honoured.
 
     Parameter buffers keep their declared shape in the signature and get a flat view at the top of the body. Offsets
-    (``elem_offset``) stay with the buffer. Raises ``BuildError`` for an argument with strides and axis separators.
+    (``elem_offset``) stay with the buffer. Raises ``BuildError`` for an argument with strides and axis separators, and for a
+    buffer that is larger than its memory, where both are known.
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -121,11 +124,37 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
         return None
 
     body = rewrite(func.body, visit)
+    _require_memory(func, flats.values())
     for buffer in reversed(func.buffers()):
         made = flats.get(buffer)
         if made is not None and made.new is not buffer:
             body = DeclBuffer(made.new, body)
     return func.with_body(body)
+
+
+def _require_memory(func: PrimFunc, flats: Iterable[_Flat]) -> None:
+    """Refuse a buffer that goes on beyond its memory, a parameter's or what a statement allocates, where both sizes are known."""
+    held = {b.data: _bytes(_Flat(b).new.shape, b.dtype) for b in func.buffers()}
+    for n in statements(func.body):
+        if isinstance(n, (Allocate, AllocateConst)):
+            held[n.buffer_var] = _bytes(n.extents if isinstance(n, Allocate) else (const(n.data.size),), n.dtype)
+    for flat in (f for f in flats if f.old not in func.buffers()):  # an argument begins at its first element
+        buffer, offset = flat.old, const(0) if flat.old.elem_offset is None else flat.old.elem_offset
+        needs, before, has = (
+            _bytes(flat.new.shape, buffer.dtype),
+            _bytes((offset,), buffer.dtype),
+            held.get(buffer.data),
+        )
+        if needs is not None and before is not None and has is not None and before + needs > has:
+            raise BuildError(
+                f"{func.name}: buffer `{buffer.name}` of shape {buffer.shape} and {buffer.dtype} at offset {offset} does not fit: its "
+                f"memory has {has} bytes"
+            )
+
+
+def _bytes(extents: Sequence[Expr], dtype: DType) -> int | None:
+    count = element_count(extents)
+    return None if count is None else count * dtype.bytes
 
 
 def _allocate(item: Allocate, views: Any) -> Allocate | None:

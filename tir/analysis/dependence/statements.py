@@ -19,7 +19,6 @@ from ...node import cached_property, changed, frozendict
 from ...poly import Formula, Names
 from ...stmt import (
     Allocate,
-    AllocateConst,
     AttrStmt,
     Block,
     BlockRealize,
@@ -205,7 +204,7 @@ class _Walker:
             time = self.after(time, s.value)
             self.lets[s.var] = self.known(s.value)
             self.visit(s.body, time)
-        elif isinstance(s, (Allocate, AllocateConst)):
+        elif isinstance(s, Allocate):
             self.local.add(s.buffer_var)
             self.lifetimes[s.buffer_var] = len(time)
             self.visit(s.body, time)

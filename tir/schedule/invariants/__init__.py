@@ -28,12 +28,13 @@ from ...analysis import wellformed
 from ...analysis.contents import added
 from ...analysis.index import LoopRef, index_of
 from ...analysis.private_clause import with_needed_private
+from ...buffer import Buffer
 from ...errors import InternalError, ScheduleError
 from ...expr import Var
 from ...function import IRModule, PrimFunc
 from ...levels import ends_with_launch
 from ...node import cached_property
-from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, For, LetStmt, first_line
+from ...stmt import PARALLEL, THREAD_BINDING, VECTORIZED, For, Stmt, defined_by, first_line
 from ...visit import nodes_of
 from .changed_accesses import MARKED, UNMARKED, BufferSet, Uses, written
 
@@ -98,10 +99,10 @@ class Delta:
         assert self.before is not None
         return Delta(None, self.before, primitive=self.primitive, name=self.name, target=self.target)
 
-    def let_before(self, var: Var) -> LetStmt | None:
-        """The statement that gave ``var`` its value before the step."""
-        nodes = () if self.before is None else nodes_of(self.before.body)
-        return next((n for n in nodes if type(n) is LetStmt and n.var is var), None)
+    def definition_before(self, what: Var | Buffer) -> Stmt | None:
+        """The statement that made a value, a buffer or its memory before the step, for what is in it."""
+        nodes, names = () if self.before is None else nodes_of(self.before.body), (what, getattr(what, "data", what))
+        return next((n for n in nodes if any(defined_by(n) is name for name in names)), None)
 
     def changed_loops(self, kinds: Collection[str] | None = None) -> list[LoopRef]:
         """Loops of ``after``, of these kinds, that are new or changed."""
@@ -256,9 +257,10 @@ def _in_question(known: tuple[Invariant, ...], keeps: Kept, kinds: frozenset[str
 def well_formed(after: PrimFunc, delta: Delta) -> Iterator[Problem]:
     """The program keeps the rules of :func:`tir.analysis.wellformed.check`. The other invariants take it to."""
     for problem in wellformed.check(after):
-        let = None if problem.undefined is None else delta.let_before(problem.undefined)
-        if let is not None:
-            rule = f"`{problem.undefined}` would be used outside of `{first_line(let)}`, which defines it"
+        what = problem.undefined
+        made = None if what is None else delta.definition_before(what)
+        if what is not None and made is not None:
+            rule = f"`{what.name}` would be used outside of `{first_line(made)}`, which defines it"
             yield Problem(problem.message, rule)
             continue
         if problem.bound is not None:
