@@ -73,4 +73,48 @@ def main(A: T.Buffer(({n + 1},), "int32"), B: T.Buffer(({n + 1},), "int32"), O: 
 """
 
 
-MEMORY = (lazy, overlapping)
+def chosen(c: Choice) -> str:
+    """Blocks whose remainder of an iterator chooses what they store or add up, and a table of constants that they read."""
+    n, m, k = c.pick((3, 4, 6)), c.pick((1, 2, 4)), c.pick((2, 3))
+    values = [(3 * v + n) % 7 - 3 for v in range(k * m)]
+    entry = c.pick((f"K[vi % {k}, vj]", f"K[{k - 1}, {m - 1} - vj]", f"K[(vi + vj) % {k}, vj]"))
+    by = c.pick((f"vi % {k}", f"(vi + vj) % {k}", f"(vi + 1) % {k}", "vj % 2"))
+    other = c.pick(
+        (
+            f"B[vi, vj] = {entry} - A[vi, vj]",
+            f"B[vi, vj] = A[{n - 1} - vi, vj]",
+            f"if A[vi, vj] > {entry}:\n                    B[vi, vj] = 3",
+        )
+    )
+    term = c.pick(("B[vi, vr] * K[0, vr]", "B[vi, vr]"))
+    if c.pick((True, False)):
+        added = f"S[vi] = S[vi] + T.if_then_else(vr % 2 == 0, {term}, 0 - B[vi, vr])"
+    else:
+        added = f"if vr % 2 == {c.pick((0, 1))}:\n                S[vi] = S[vi] + {term}"
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}), "int32"), B: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n},), "int32")):
+    S = T.alloc_buffer(({n},), "int32")
+    data = T.allocate_const({values}, "int32", [{k}, {m}])
+    K = T.decl_buffer(({k}, {m}), "int32", data=data)
+    for i, j in T.grid({n}, {m}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            if {by} == {c.pick((0, 1))}:
+                B[vi, vj] = A[vi, vj] + {entry}
+            else:
+                {other}
+    for i, r in T.grid({n}, {m}):
+        with T.block("S"):
+            vi, vr = T.axis.remap("SR", [i, r])
+            with T.init():
+                S[vi] = 0
+            {added}
+    for i in range({n}):
+        with T.block("O"):
+            vi = T.axis.spatial({n}, i)
+            O[vi] = S[vi] + K[vi % {k}, 0]
+"""
+
+
+MEMORY = (lazy, overlapping, chosen)

@@ -8,8 +8,8 @@ so that a compiler that fuses a product and a sum gets the same: no product or q
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,20 +47,28 @@ class TypedProgram:
     expected: np.ndarray
     loops: str  # the text of the loops, with `range` for the outer one
     is_parallel: bool  # whether the iterations of the outer loop are independent
+    tables: Mapping[str, np.ndarray] = field(default_factory=dict)  # arrays whose elements are in the text
 
     def source(self, name: str, *, threads: bool = False) -> str:
         """The text of the function; with ``threads``, the outer loop (or one around it) is bound to a GPU's threads."""
         arrays = {**self.params, "O": self.before}
         params = ", ".join(f'{name}: T.Buffer(({len(a)},), "{a.dtype}")' for name, a in arrays.items())
         loops, head = self.loops, ""
+        lines = [line for name, a in self.tables.items() for line in _table(name, a)]
         if threads and self.is_parallel:
             first, rest = loops.split("):\n", 1)
             loops = f'{first.replace("range(", "T.thread_binding(")}, thread="threadIdx.x"):\n{rest}'
         elif threads:
             head = 'for t in T.thread_binding(1, thread="threadIdx.x"):\n'
             loops = "".join(f"    {line}\n" for line in loops.splitlines())
-        body = "".join(f"    {line}\n" for line in (head + loops).splitlines())
+        body = "".join(f"    {line}\n" for line in (*lines, *(head + loops).splitlines()))
         return f"@T.prim_func\ndef {name}({params}):\n{body}"
+
+
+def _table(name: str, values: np.ndarray) -> tuple[str, str]:
+    said = ", ".join(f'float("{v}")' if v in ("nan", "inf", "-inf") else v for v in map(repr, values.tolist()))
+    memory = f'{name}_data = T.allocate_const([{said}], "{values.dtype}", [{len(values)}])'
+    return memory, f'{name} = T.decl_buffer(({len(values)},), "{values.dtype}", data={name}_data)'
 
 
 def converted(x: np.ndarray, dtype: str) -> np.ndarray:
@@ -113,6 +121,8 @@ class Draw:
         self.random, self.seed, self.n = random.Random(seed), seed, n
         self.i = np.arange(n)
         self.arrays: dict[str, np.ndarray] = {}
+        self.tables: dict[str, np.ndarray] = {}  # of other sizes than n
+        self.share_of_tables = 0.0
         self.variable: Value | None = None  # of the loop, where that is not the int32 `i`
 
     def array(self, dtype: str) -> tuple[str, np.ndarray]:
@@ -120,6 +130,14 @@ class Draw:
         if name not in self.arrays:
             self.arrays[name] = data(dtype, self.n, 1000 * self.seed + TYPES.index(dtype))
         return name, self.arrays[name]
+
+    def array_or_table(self, dtype: str) -> tuple[str, np.ndarray]:
+        if not self.share_of_tables or not self.chance(self.share_of_tables):
+            return self.array(dtype)
+        name = f"K_{dtype}"
+        if name not in self.tables:
+            self.tables[name] = data(dtype, 32, self.seed)[: self.random.choice([2, 3, 4, 5, 8, 16, 32])]
+        return name, self.tables[name]
 
     def chance(self, p: float) -> bool:
         return self.random.random() < p
@@ -160,12 +178,15 @@ class Draw:
         """An element at ``i``, or at an index that is certainly inside: clamped or a remainder, maybe of data."""
         if self.variable is not None and dtype == self.variable.dtype and self.chance(0.7):
             return self.variable
-        name, array = self.array(dtype)
+        name, array = self.array_or_table(dtype)
         form = self.random.randrange(6) if depth else 0
-        if form < 3:
+        if form < 3 and len(array) == self.n:
             return Value(f"{name}[i]", array)
-        at = self.index() if form < 5 else self.value(self.random.choice(["int32", "int64"]), depth - 1)
-        n, wide = self.n, "T.int64" if at.dtype == "int64" and form == 5 else ""
+        if form < 3:
+            form, at = 4, Value("i", self.i)
+        else:
+            at = self.index() if form < 5 else self.value(self.random.choice(["int32", "int64"]), depth - 1)
+        n, wide = len(array), "T.int64" if at.dtype == "int64" and form == 5 else ""
         last, size = (f"{wide}({x})" if wide else str(x) for x in (n - 1, n))
         if form == 4:
             return Value(f"{name}[{at.text} % {size}]", array[at.values % n])
@@ -174,19 +195,20 @@ class Draw:
 
     def guarded(self, dtype: str) -> tuple[Value, Value]:
         """A condition, and an element that is inside of its buffer where the condition holds."""
-        name, array = self.array(dtype)
+        name, array = self.array_or_table(dtype)
+        n = len(array)
         if self.chance(0.3):  # the index is loaded
             index_type = self.random.choice(["int8", "int16", "int32", "int64"])
             at_name, at = self.array(index_type)
             text = f"T.Cast('int32', {at_name}[i])" if index_type[3:] in ("8", "16") else f"{at_name}[i]"
-            zero, size = ("T.int64(0)", f"T.int64({self.n})") if index_type == "int64" else ("0", str(self.n))
+            zero, size = ("T.int64(0)", f"T.int64({n})") if index_type == "int64" else ("0", str(n))
             condition = f"{zero} <= {text} and {text} < {size}"
         else:
             index = self.index()
             text, at = index.text, index.values
-            condition = f"0 <= {text} and {text} < {self.n}"
-        inside = (at >= 0) & (at < self.n)
-        return Value(condition, inside), Value(f"{name}[{text}]", array[np.clip(at, 0, self.n - 1)])
+            condition = f"0 <= {text} and {text} < {n}"
+        inside = (at >= 0) & (at < n)
+        return Value(condition, inside), Value(f"{name}[{text}]", array[np.clip(at, 0, n - 1)])
 
     # values
 
@@ -335,11 +357,12 @@ def typed_program(seed: int, *, largest: int = 1000, depth: int = 3) -> TypedPro
     rng = random.Random(f"typed program {seed}")
     n = rng.choice([x for x in (64, 65, 96, 100, 127, 128, 256, 333, 512, 1000) if x <= largest])
     draw, dtype, form = Draw(seed, n), rng.choice(TYPES), rng.choice(list(FORMS))
-    if dtype == "bool" and form not in ("map", "vectors", "variable", "masked"):
+    if dtype == "bool" and form not in ("map", "vectors", "variable", "masked", "chosen"):
         dtype = rng.choice(INTEGERS)
+    draw.share_of_tables = rng.choice([0, 0, 0, 0, 0.3])
     with np.errstate(all="ignore"):
         loops, before, expected = FORMS[form](draw, rng, dtype, depth)
-    return TypedProgram(seed, draw.arrays, before, expected, loops, form in PARALLEL)
+    return TypedProgram(seed, draw.arrays, before, expected, loops, form in PARALLEL, draw.tables)
 
 
 Made = tuple[str, np.ndarray, np.ndarray]
@@ -372,6 +395,41 @@ def _masked(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
     e, before = draw.value(dtype, depth), data(dtype, draw.n, draw.seed)
     text = f"for i in range({draw.n}):\n    if {c.text}:\n        O[i] = {e.text}\n"
     return text, before, np.where(c.values, e.values, before)
+
+
+def _chosen(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
+    """Stores of which the remainder of the iteration's number chooses one, or none; or several, of which the last one stays."""
+    (count, at), apart = _remainder(draw, rng), rng.random() < 0.3
+    before = data(dtype, draw.n, draw.seed)
+    after, left = before.copy(), np.ones(draw.n, bool)
+    lanes = rng.choice([k for k in (4, 8, 16) if draw.n % k == 0] or [1])
+    text = rng.choice([
+        f"for i in range({draw.n}):\n",
+        f"for o in range({draw.n // lanes}):\n    for v in {rng.choice(('T.vectorized', 'T.unroll'))}({lanes}):\n"
+        f"        i: T.int32 = o * {lanes} + v\n",
+    ])  # fmt: skip
+    inner = "    " * (1 + text.count("for v"))
+    for number in range(rng.randrange(1, 4)):
+        op, k, e = rng.choice(["==", "==", "<", "!="]), rng.randrange(count), draw.value(dtype, depth - 1)
+        is_rest = number and not apart and rng.random() < 0.4
+        holds = np.ones(draw.n, bool) if is_rest else COMPARE[op](at.values, k)
+        text += (
+            f"{inner}else:\n" if is_rest else f"{inner}{'elif' if number and not apart else 'if'} {at.text} {op} {k}:\n"
+        )
+        text += f"{inner}    O[i] = {e.text}\n"
+        after = np.where(holds & left, e.values, after)
+        left &= apart | ~holds
+        if is_rest:
+            break
+    return text, before, after
+
+
+def _remainder(draw: Draw, rng: random.Random) -> tuple[int, Value]:
+    k, c, i = rng.choice([2, 2, 3, 4, 5, 8]), rng.randrange(3), draw.i
+    return k, rng.choice([
+        Value(f"i % {k}", i % k), Value(f"(i + {c}) % {k}", (i + c) % k), Value(f"i // 4 % {k}", i // 4 % k),
+        Value(f"T.truncmod(i, {k})", i % k), Value(f"(i * 3 + {c}) % {k}", (i * 3 + c) % k),
+    ])  # fmt: skip
 
 
 def _named(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
@@ -464,7 +522,7 @@ def _straight(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
 
 
 FORMS = {
-    "map": _map, "vectors": _vectors, "variable": _variable, "masked": _masked, "named": _named, "reduce": _reduce, "scan": _scan,
+    "map": _map, "vectors": _vectors, "variable": _variable, "masked": _masked, "chosen": _chosen, "named": _named, "reduce": _reduce, "scan": _scan,
     "scatter": _scatter, "straight": _straight
 }  # fmt: skip
-PARALLEL = ("map", "vectors", "masked", "named")
+PARALLEL = ("map", "vectors", "masked", "chosen", "named")
