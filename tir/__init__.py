@@ -69,7 +69,7 @@ EXPRESSIONS = frozenset(
     [
         "max_value", "min_value", "infinity", "if_then_else", "all", "any", "min", "max", "abs", "round", "call_intrin",
         "power", "ceildiv", "indexdiv", "indexmod", "floordiv", "floormod", "truncdiv", "truncmod", "div",
-        "reinterpret",
+        "reinterpret", "logaddexp",
     ]
 )  # fmt: skip
 

@@ -98,3 +98,18 @@ def test_a_thousand_tensors_are_joined(join):
     out = np.empty_like(wanted)
     tir.build(scheduled, "interpreter")(*given, out)
     assert (out == wanted).all()
+
+
+def test_slices_of_topi_are_assumed_to_be_inside_of_symbolic_sizes():
+    n = te.var("n")
+    rows = te.placeholder((n, 8), name="rows")
+    inside, cut = (tir.topi.strided_slice(rows, [1], [n - 1], assume_inbound=a) for a in (True, False))
+    assert str(inside.shape) == "(n - 2, 8)" and "min" in str(cut.shape)
+    assert tir.topi.strided_slice(rows, [1], [20], axes=[1]).shape == (n, 7)  # constant sizes are cut
+    assert str(tir.topi.strided_slice(rows, [-3], [n]).shape) == str(ops.strided_slice(rows, [-3], [n]).shape)
+    module = tir.build(te.create_prim_func([rows, tir.topi.strided_slice(rows, [1], [4])]))
+    given, found = np.arange(40, dtype="float32").reshape(5, 8), np.zeros((3, 8), "float32")
+    module(given, found)
+    np.testing.assert_array_equal(found, given[1:4])
+    with pytest.raises(tir.RunError, match="needs n >= 4"):
+        module(given[:3].copy(), found)

@@ -27,6 +27,11 @@ DIFFERENCES: Mapping[str, Difference] = {
     "meshgrid": Difference(
         'tensors are arguments of their own, `indexing="xy"`', "a list, and the indexing is named", True
     ),
+    "strided_slice": Difference(
+        "slices of symbolic sizes are cut to what there is",
+        "`assume_inbound=True`: they are inside, which calls of `tir.topi` check",
+        True,
+    ),
     "argsort": Difference("positions are `int64`", 'the default is `dtype="float32"`', True),
     "argmax, argmin": Difference("positions are `int64`; `dtype=`", "`int32`", True),
     "sum, prod, cumsum, cumprod": Difference("of integers are 64 bits wide", "have the type of the tensor", True),

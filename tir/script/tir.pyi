@@ -378,6 +378,7 @@ def log1p(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """``log(1 + x)``, exact near 0 too. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
 def log2(x: _Operand, /, *, dtype: Any = ...) -> Value:
     """The logarithm to the base of 2. The result has the type of the first operand, lane by lane for vectors; integers count as ``float32``, further operands become that type. Raises ``ValueError`` for another number of arguments."""
+def logaddexp(a: Any, b: Any) -> Value: ...
 def lookup_param(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:
     """A parameter of a linked model. It belongs to programs for other systems: parsed, printed and kept, and refused by ``tir.build``. A statement with an effect, or a value: ``dtype=`` says of which type, without it ``void``."""
 def make_filled_simdgroup_matrix(*args: Any, dtype: Any = ..., annotations: Any = ...) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math as _math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ PrimExpr = Expr
 
 __all__ = [
     "PrimExpr", "Range", "Reduce", "abs", "all", "any", "cast", "ceildiv", "clip", "comm_reducer", "div", "floordiv",
-    "floormod", "if_then_else", "indexdiv", "indexmod", "iter_var", "likely", "max", "min", "pow", "power", "reduce",
+    "floormod", "if_then_else", "indexdiv", "indexmod", "iter_var", "likely", "logaddexp", "max", "min", "pow", "power", "reduce",
     "reduce_all", "reinterpret", "truncdiv", "truncmod",
 ]  # fmt: skip
 
@@ -53,6 +54,21 @@ def ceildiv(a: Any, b: Any) -> Expr:
     """
     x, y = _e.matched(num(a), num(b), "ceildiv")
     return _e.floordiv(x + y - 1, y)
+
+
+def logaddexp(a: Any, b: Any) -> Expr:
+    """``log(exp(a) + exp(b))`` of floats, without overflow on the way. Raises ``TypeError`` for other types.
+
+    >>> from tir.script import tir as T
+    >>> x = T.Var("x", "float32")
+    >>> T.logaddexp(x, 0.0)
+    T.max(x, 0.0) + T.Select(x == 0.0, T.float32(0.6931471805599453), T.log1p(T.exp(T.fabs(x - 0.0) * -1.0)))
+    """
+    x, y = _e.matched(num(a), num(b), "logaddexp")
+    if not x.dtype.is_float:
+        raise TypeError(f"T.logaddexp takes floats, not {x.dtype}")
+    apart = _op.call("log1p", _op.call("exp", -_op.call("fabs", x - y)))
+    return _e.max_(x, y) + _e.Select(_e.compare(_e.EQ, x, y), _e.const(_math.log(2.0), x.dtype), apart)
 
 
 def cast(value: Any, dtype: Any = None) -> Expr:

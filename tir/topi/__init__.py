@@ -11,6 +11,6 @@ from ..ops.registry import namespace
 from . import image as image
 from . import nn as nn
 from . import testing as testing
-from .own import arange, argmax, argmin, argsort, cumprod, cumsum, flip, meshgrid, prod, sum  # noqa: F401
+from .own import arange, argmax, argmin, argsort, cumprod, cumsum, flip, meshgrid, prod, strided_slice, sum  # noqa: F401
 
 __getattr__, __dir__ = namespace(ops, globals())

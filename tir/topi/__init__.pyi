@@ -14,5 +14,6 @@ from tir.topi.own import (
     flip as flip,
     meshgrid as meshgrid,
     prod as prod,
+    strided_slice as strided_slice,
     sum as sum,
 )

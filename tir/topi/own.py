@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .. import ops
+from ..expr import as_expr, constant
 from ..ops.registry import reshown
 from ..te import Tensor
 
@@ -43,6 +44,34 @@ def meshgrid(a_tuple: Sequence[Tensor], indexing: Literal["xy", "ij"]) -> list[T
     (2, 3)
     """
     return ops.meshgrid(*a_tuple, indexing=indexing)
+
+
+@_own
+def strided_slice(
+    a: Tensor,
+    begin: Sequence[Any],
+    end: Sequence[Any],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    slice_mode: Literal["end", "size", "inside"] = "end",
+    assume_inbound: bool = True,
+) -> Tensor:
+    """``ops.strided_slice``; with ``assume_inbound``, slices in steps of 1 of symbolic axes are inside of them, which calls check.
+
+    >>> from tir import te, topi
+    >>> n = te.var("n")
+    >>> topi.strided_slice(te.placeholder((n,), name="x"), [1], [n - 1]).shape
+    (n - 2,)
+    """
+    cut = range(len(begin)) if axes is None else axes
+    inside = assume_inbound and slice_mode == "end" and {*(strides or ())} <= {1} and None not in (*begin, *end)
+    if (
+        inside
+        and all(constant(a.shape[axis]) is None for axis in cut)
+        and all((constant(as_expr(p)) or 0) >= 0 for p in (*begin, *end))
+    ):
+        return ops.strided_slice(a, begin, end, axes=axes, slice_mode="inside")
+    return ops.strided_slice(a, begin, end, strides, axes, slice_mode)
 
 
 @_own
