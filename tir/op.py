@@ -363,6 +363,12 @@ _POINTERS: dict[str, dict[int, Pointer | str]] = {
 }
 
 
+# what all 32 threads of a warp execute together
+OF_WARPS = frozenset([
+    "mma_store", "ptx_ldmatrix", "ptx_mma", "tvm_fill_fragment", "tvm_load_matrix_sync", "tvm_mma_sync", "tvm_store_matrix_sync",
+])  # fmt: skip
+
+
 def _fill(table: str, meaning: Callable[[str], Callable[..., Any] | None]) -> None:
     for row in rows(table):
         register(

@@ -138,3 +138,29 @@ def main(A: T.Buffer((4, {threads}), "int32"), P: T.Buffer((4, {threads}), "int3
     p = np.zeros_like(a)
     tir.build(func, "cuda-sim")(a, p)
     np.testing.assert_array_equal(p, a)
+
+
+FILL = """
+@T.prim_func
+def f(A: T.Buffer((256,), "float32")):
+    ty = T.launch_thread("threadIdx.y", ROWS)
+    tx = T.launch_thread("threadIdx.x", THREADS)
+    c_data = T.allocate([256], "float32", "wmma.accumulator")
+    WHERET.tvm_fill_fragment(c_data, 16, 16, 16, 0, T.float32(0), dtype="handle")
+    WHERET.tvm_store_matrix_sync(c_data, 16, 16, 16, 0, T.address_of(A[0]), 16, "row_major", dtype="handle")
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda-sim"])
+@pytest.mark.parametrize(("rows", "threads", "where", "last"), [
+    (1, 1, "", 1), (1, 16, "", 16), (1, 16, "if tx < 4:\n        ", 16), (3, 16, "", 16), (1, 40, "", 8),
+    (1, 32, "", 0), (2, 16, "", 0), (1, 64, "", 0), (1, 40, "if tx < 32:\n        ", 0),
+])  # fmt: skip
+def test_operators_of_whole_warps_are_refused_in_blocks_that_have_none(rows, threads, where, last, target):
+    text = FILL.replace("ROWS", str(rows)).replace("THREADS", str(threads)).replace("WHERE", where)
+    if last:
+        what = f"tvm_fill_fragment takes all 32 threads of a warp, and the last warp of a block of {rows * threads} has {last}"
+        with pytest.raises(tir.BuildError, match=what):
+            tir.build(parse(text), target)
+    else:
+        tir.build(parse(text), target)

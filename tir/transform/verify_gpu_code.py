@@ -6,12 +6,14 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..errors import BuildError
-from ..expr import constant
+from ..expr import Call, constant
 from ..function import PrimFunc
 from ..launches import kernels_of, launches, vector_accesses
 from ..levels import is_thread_axis
-from ..stmt import BufferStore
+from ..op import OF_WARPS
+from ..stmt import BufferStore, For, IfThenElse, While
 from ..target import Target
+from .layout import product
 from .passes import func_pass
 
 _MOST = {"threadIdx.z": 64, "blockIdx.y": 65535, "blockIdx.z": 65535, "blockIdx.x": 2**31 - 1}
@@ -36,6 +38,22 @@ def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
             raise BuildError(f"{name}: {axis} has the extent `{e!r}`; a block needs a number of threads known here")
 
 
+def _check_warps(name: str, kernel: Any) -> None:
+    """Refuse operators of whole warps where a warp is certainly not whole. What a condition chooses, the simulator knows."""
+    total = constant(product(e for axis, e in launches(kernel).items() if is_thread_axis(axis)))
+    if total is None or total % 32 == 0:
+        return
+    left = [kernel]
+    for n in left:  # which grows
+        if isinstance(n, Call) and n.op in OF_WARPS:
+            raise BuildError(
+                f"{name}: {n.op} takes all 32 threads of a warp, and the last warp of a block of {total} has {total % 32}: bind loops to "
+                "threadIdx.x, so that the threads of a block are a multiple of 32"
+            )
+        chosen = isinstance(n, (IfThenElse, While)) or (isinstance(n, For) and constant(n.extent) is None)
+        left += () if chosen and total > 32 else n.children()
+
+
 def _check_vectors(name: str, kernel: Any) -> None:
     for a, size in vector_accesses(kernel):
         if size > VECTOR_BYTES:
@@ -51,8 +69,8 @@ def _check_vectors(name: str, kernel: Any) -> None:
 def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     """The function itself, when all its kernels are within the target's limits.
 
-    Raises ``BuildError`` for too many threads in a block or blocks in a grid, an unknown number of threads, and vector
-    accesses wider than 16 bytes. Shared memory is checked when it is planned (:func:`plan_shared_memory`).
+    Raises ``BuildError`` for too many threads in a block or blocks in a grid, an unknown number of threads, operators of
+    tensor cores in a block that has no whole warps, and vector accesses wider than 16 bytes. Shared memory is checked when it is planned (:func:`plan_shared_memory`).
 
     >>> import tir
     >>> f = tir.script.parse('''
@@ -69,5 +87,6 @@ def verify_gpu_code(func: PrimFunc, target: Any = "cuda") -> PrimFunc:
     where = Target.of(target)
     for kernel in kernels_of(func.body):
         _check_threads(func.name, launches(kernel), where)
+        _check_warps(func.name, kernel)
         _check_vectors(func.name, kernel)
     return func
