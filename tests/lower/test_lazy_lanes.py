@@ -52,7 +52,8 @@ def test_the_right_side_is_evaluated_where_the_left_holds(kind, guard, a, b):
         a, b = (e.replace("i ", "vi ").replace("[i]", "[vi]").replace("- i", "- vi") for e in (a, b))
         a, b = (e if not e.endswith(" i") else e[:-1] + "vi" for e in (a, b))
     func = parse(LOOP.format(kind=kind, body=guard.format(a=a, b=b)))
-    stages = [tir.lower(func, upto=s)["main"] for s in STAGES]
+    lowered = [tir.lower(func, upto=s)["main"] for s in STAGES]
+    stages = list({stage.script(): stage for stage in lowered}.values())  # those that differ
     for stage in stages:
         assert_roundtrip(stage)
     built = tir.build(func, "llvm")
