@@ -266,7 +266,7 @@ def test_short_rows_become_one_axis(layout: str):
 
 @pytest.mark.parametrize(
     ("outputs", "height", "width", "in_place"),
-    [(4, 9, 19, True), (64, 9, 19, False), (64, 4, 36, True), (64, 5, 41, False)],
+    [(4, 9, 19, True), (64, 9, 19, False), (64, 4, 36, True), (64, 5, 41, False), (64, 32, 32, False)],
 )
 def test_single_pixels_are_one_row_read_in_place_by_few_channels_or_in_whole_lines(
     outputs: int, height: int, width: int, in_place: bool

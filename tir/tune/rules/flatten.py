@@ -11,7 +11,7 @@ from ...expr import Expr, Var
 from ...schedule import Schedule
 from ..nest import Access, Axis, Nest, continued, epilogue, volume
 from ..space import Env, rule
-from ..tile_costs import LINE
+from ..tile_costs import LINE, WAY
 from .contraction import THIN, Contraction
 from .inline import padded_in_place
 
@@ -25,8 +25,8 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Make one axis of those along which the result is contiguous: of what is walked through as the result is, and where vectors along
     the last would be partly empty.
 
-    Few rows read in place what is walked through so, and so do many where no vector lies across lines. What is gathered is padded on
-    the way where the image without padding is read in runs along that axis, too.
+    Few rows read in place what is walked through so, and so do many where the lines of the terms are whole and in sets of their own.
+    What is gathered is padded on the way where the image without padding is read in runs along that axis, too.
     """
     nest = Nest.of(sch, block)
     found = nest and Contraction.of(nest)
@@ -36,7 +36,6 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     stores = found.nest.stores[:1]
     columns = [a for a in found.columns if a.size > 1]  # no copy is indexed by an axis of one element
     together = continued(found.lane, columns, stores)
-    size = found.lane.size
     if len(together) < 2:
         return []
     in_place = found.panel.stride(found.lane.var) == 1 and all(a.extent for a in together)
@@ -45,10 +44,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         made = sch.copy()
         made.compute_inline(_flatten(made, found, together))
         return [made]
-    if size % lanes == 0 or (size > ENOUGH and not walked):
-        return []
-    empty = -(-size // lanes) * lanes / size - 1  # share of the vectors along the last axis alone, which may be none
-    saved = empty * volume(found.rows) if 2 * size >= lanes else inf
+    saved = inf if walked else _saved(found, lanes)
     if saved < IN_RUNS:
         return []
     made = sch.copy()
@@ -60,9 +56,18 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     return [made] if 2 * saved >= lanes else []
 
 
+def _saved(found: Contraction, lanes: int) -> float:
+    """The share of vectors along the last axis alone that is empty, for all rows; if most of a vector is, there may be none."""
+    size = found.lane.size
+    if size % lanes == 0 or size > ENOUGH:
+        return 0.0
+    return (-(-size // lanes) * lanes / size - 1) * volume(found.rows) if 2 * size >= lanes else inf
+
+
 def _in_lines(found: Contraction) -> bool:
-    """Whether what is read for each term begins with a cache line, as the first does."""
-    return all((found.panel.stride(a.var) or 1) * found.element % LINE == 0 for a in found.terms if a.size > 1)
+    """Whether what is read for each term begins with a cache line, and not all with lines of one set."""
+    apart = [(found.panel.stride(a.var) or 1) * found.element for a in found.terms if a.size > 1]
+    return all(step % LINE == 0 and step % WAY for step in apart)
 
 
 def _is_in_runs(sch: Schedule, gather: Nest, product: str) -> bool:
