@@ -16,6 +16,7 @@ from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level
+SECONDS = 0.01  # of the processor for each rate of instructions: the best of runs of a millisecond counts
 VERSION = 3  # of the measurements kept on disk
 
 
@@ -34,9 +35,9 @@ def measured(target: Target) -> Machine:
         return usual
     from codegen.machine_peak import measure_fma_latency, measure_fma_peak, measure_gather
 
-    peak = _kept("peak", usual, lambda: measure_fma_peak("float32", 0.03) * 1e9)
-    latency = _kept("latency", usual, lambda: measure_fma_latency(0.03))
-    gather = _kept("gather", usual, lambda: measure_gather(0.03))
+    peak = _kept("peak", usual, lambda: measure_fma_peak("float32", SECONDS) * 1e9)
+    latency = _kept("latency", usual, lambda: measure_fma_latency(SECONDS))
+    gather = _kept("gather", usual, lambda: measure_gather(SECONDS))
     return replace(usual, peak=peak, latency=latency, gather=gather, bandwidth=_Rates(usual))
 
 
