@@ -15,7 +15,7 @@ MENDS = f"{_SHIFTED.pattern}{_BITS.pattern}{_SIGNS.pattern}"
 def mended(text: str) -> str:
     """The optimized module ``text``, which computes the same."""
     text = _SHIFTED.sub(_in_range, text)
-    return _FUNCTION.sub(_compared, text) if _BITS.search(text) and _SIGNS.search(text) else text
+    return _FUNCTION.sub(_compared, text) if _SIGNS.search(text) and _BITS.search(text) else text
 
 
 def _in_range(found: re.Match[str]) -> str:
