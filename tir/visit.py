@@ -352,9 +352,7 @@ def is_pure(e: Any) -> bool:
         return True
     found = _PURE.get(e)
     if found is None:
-        found = _PURE[e] = not contains(Call, e) or all(
-            effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call
-        )
+        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call)
     return found
 
 
