@@ -73,9 +73,9 @@ def copied() -> Iterator[None]:
 def each(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> Iterator[tuple[int, Callable[[], _Made]]]:
     """The places of ``items`` as ``work`` is done for them, each with a function that returns what it made, or raises what it raised.
 
-    The last, which should take least, is done first and here, as copies of this process have what it has loaded. Then each takes the next one, so the
-    longest should be first; after an error none is begun, and errors come last, in order. What ``work`` makes is pickled, and what else it changes
-    is lost. Where a process ends, that is ``ProcessEnded`` of its item.
+    The last, which should take least, is done first and here, as copies of this process have what it has loaded. Then this one and each copy take the
+    next one, so the longest should be first; after an error none is begun, and errors come last, in order. What ``work`` makes in a copy is pickled, and
+    what else it changes there is lost. Where a copy ends, that is ``ProcessEnded`` of its item.
 
     >>> [(place, made()) for place, made in each(abs, [5, -4, 3])]
     [(2, 3), (0, 5), (1, 4)]
@@ -85,13 +85,16 @@ def each(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> Iterator[tup
     others = items[:-1]
     count = min(_processes, len(others))
     if count > 1:
-        yield from _by_processes(work, others, count)
+        yield from _by_processes(work, others, count - 1, here=True)
         return
     for place, item in enumerate(others):
         yield place, lambda item=item: work(item)
 
 
-def _by_processes(work: Callable[[_Item], _Made], items: Sequence[_Item], count: int) -> Iterator[tuple[int, Any]]:
+def _by_processes(
+    work: Callable[[_Item], _Made], items: Sequence[_Item], count: int, here: bool = False
+) -> Iterator[tuple[int, Any]]:
+    """As :func:`each`, by ``count`` copies, and by this process if ``here``."""
     from multiprocessing.connection import Pipe, wait
 
     places = os.memfd_create("places")  # of items to do; all processes read on from where the last one stopped
@@ -109,8 +112,21 @@ def _by_processes(work: Callable[[_Item], _Made], items: Sequence[_Item], count:
                 _serve(work, items, places, into)
             into.close()
             begun[results] = pid, -1
-        while begun:
-            for results in wait(list(begun)):
+        while begun or here:
+            limit = None
+            # each copy begins one before, since what is done here may take long
+            if here and all(place >= 0 for _, place in begun.values()):
+                read = os.read(places, _PLACE.size)
+                here, limit = bool(read), 0 if read else None
+                if here:
+                    (place,) = _PLACE.unpack(read)
+                    try:
+                        made = work(items[place])
+                    except Exception as error:  # of any kind: that of the first item is raised
+                        failed[place] = Outcome(errors=[error]).take
+                    else:
+                        yield place, lambda made=made: made
+            for results in wait(list(begun), limit) if begun else ():
                 pid, before = begun[results]
                 place, outcome = _received(results)
                 if place is None:
