@@ -339,3 +339,15 @@ def test_the_intrinsics_of_random_schedules_compute_what_they_describe():
         assert (
             all((a == b).all() for a, b in zip(args, expected)) and (args[-1] != random_inputs(found.desc, 1)[-1]).any()
         )
+
+
+@pytest.mark.parametrize("part", ["::-1", "::-1, 1::2", "::2, ::-1", "::-1, ::-3", "1:2, ::-1", "::-1, 2:2"])
+def test_a_copy_of_an_argument_lies_in_memory_as_the_argument_does(part):
+    array = np.arange(30).reshape(5, 6)
+    given = eval(f"array[{part}]", {"array": array})
+    made = copied(given)
+    assert made.strides == given.strides or not given.size
+    np.testing.assert_array_equal(made, given)
+    made += 1
+    np.testing.assert_array_equal(made, given + 1)
+    assert (array.ravel() == np.arange(30)).all()

@@ -180,9 +180,11 @@ def copied(value: Any) -> Any:
         return value
     if value.flags.c_contiguous:
         return value.copy()
-    span = 1 + sum((n - 1) * s // value.itemsize for n, s in zip(value.shape, value.strides))
-    memory = np.lib.stride_tricks.as_strided(value, (span,), (value.itemsize,)).copy()
-    return np.lib.stride_tricks.as_strided(memory, value.shape, value.strides)
+    turned = tuple(slice(None, None, -1 if s < 0 else 1) for s in value.strides)
+    upwards = value[turned]  # which begins with the first element in memory
+    span = 1 + sum((n - 1) * s // value.itemsize for n, s in zip(value.shape, upwards.strides))
+    memory = np.lib.stride_tricks.as_strided(upwards, (span,), (value.itemsize,)).copy()
+    return np.lib.stride_tricks.as_strided(memory, value.shape, upwards.strides)[turned]
 
 
 def usual_tolerance(dtype: DType) -> float:
