@@ -48,3 +48,33 @@ def test_a_block_that_would_leave_the_memory_that_it_uses_is_refused():
     STEPS["compute_at"](sch)
     same(sch)
     refused(lambda: sch.compute_root("B"), f"`K` would be used outside of `{memory}`, which defines it")
+
+
+LAYOUTS = {
+    "storage_align": lambda sch: sch.storage_align("K", 0, 0, 4, 1),
+    "unsafe_set_dtype": lambda sch: sch.unsafe_set_dtype("K", 0, "int64"),
+    "transform_layout": lambda sch: sch.transform_layout("K", "K", lambda i, j: (i, j * 2)),
+}
+
+
+@pytest.mark.parametrize("step", LAYOUTS)
+def test_a_buffer_over_memory_of_a_fixed_size_keeps_its_layout(step):
+    text = """
+@T.prim_func
+def main(O: T.Buffer((4, 2), "int32")):
+    data = T.allocate([8], "int32", "global")
+    K = T.decl_buffer((4, 2), "int32", data=data)
+    for i, j in T.grid(4, 2):
+        with T.block("K"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            K[vi, vj] = vi * 3 - vj
+    for i, j in T.grid(4, 2):
+        with T.block("O"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[vi, vj] = K[vi, vj]
+"""
+    sch = tir.Schedule(parse(text))
+    memory = 'data = T.allocate([8], "int32", "global")'
+    refused(
+        lambda: LAYOUTS[step](sch), f"declared over the memory of `{memory}`, which would not follow", "T.alloc_buffer"
+    )

@@ -19,8 +19,8 @@ from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...node import Node, frozendict
-from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, is_long
-from ...visit import LEAVES, free_vars, rewrite
+from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, defined_by, first_line, is_long
+from ...visit import LEAVES, free_vars, rewrite, statements
 from ..invariants import Keeps
 from ..primitive import primitive
 from ..primitive_arguments import BadArgument, shown
@@ -62,8 +62,17 @@ def _owner(state: State, buffer: Buffer) -> Buffer | None:
     return next(iter(sharing(chain.from_iterable(owned), buffer)), None)
 
 
+def require_follows(state: State, buffer: Buffer) -> None:
+    """Refuse a buffer over memory that a statement allocates, of so many elements of a type, whatever is declared there."""
+    made = next((s for s in statements(state.func.body) if defined_by(s) is buffer.data), None)
+    require(made is None,
+            "buffer {0} is declared over the memory of `{1}`, which would not follow",
+            buffer.name, lambda: first_line(made), legal="a buffer of T.alloc_buffer", nodes=[made] if made else [])  # fmt: skip
+
+
 def _require_one_name(state: State, buffer: Buffer) -> None:
     """Refuse a buffer of whose memory another is declared, which another layout of rows would leave behind."""
+    require_follows(state, buffer)
     owner = _owner(state, buffer)
     names = sharing([*([owner] if owner else []), *_with_views(state, buffer)], buffer)
     other = next((b for b in names if b is not buffer), None)
@@ -172,6 +181,7 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
                 B[vi, vj] = T.Cast("float32", H[vi, vj]) + 1.0
     """
     buffer = _allocated(state, block, buffer_index, "writes")
+    require_follows(state, buffer)
     try:
         wanted = DType(dtype)
     except ValueError as error:

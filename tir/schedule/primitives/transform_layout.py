@@ -29,7 +29,7 @@ from ..primitive import BadArgument, primitive, require_same_meaning
 from ..staged_copies import elementwise_block
 from ..state import State
 from .loops import require_perfect, require_plain
-from .storage import pick_any, require_no_view
+from .storage import pick_any, require_follows, require_no_view
 
 
 def index_map_of(value: Any, ndim: int, index_dtype: str) -> IndexMap:
@@ -123,6 +123,7 @@ def _check_transform_layout(
     dtype = old.shape[0].dtype if old.shape else DType("int32")
     made = index_map_of(index_map, old.ndim, dtype)
     require_no_view(state, old)
+    require_follows(state, old)
     require(not old.strides, "buffer {0} has strides of its own; an index map needs a compact one", old.name)
     require(not uses_pointer(state.func.body, old),
             "buffer {0} is also used by its pointer or through another view, which would not follow", old.name)  # fmt: skip
