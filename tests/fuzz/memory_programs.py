@@ -74,9 +74,16 @@ def main(A: T.Buffer(({n + 1},), "int32"), B: T.Buffer(({n + 1},), "int32"), O: 
 
 
 def chosen(c: Choice) -> str:
-    """Blocks whose remainder of an iterator chooses what they store or add up, and a table of constants that they read."""
+    """Blocks whose remainder of an iterator chooses what they store or add up, and a table that they read: of constants, or in memory that a statement allocates."""
     n, m, k = c.pick((3, 4, 6)), c.pick((1, 2, 4)), c.pick((2, 3))
     values = [(3 * v + n) % 7 - 3 for v in range(k * m)]
+    made = f'T.allocate_const({values}, "int32", [{k}, {m}])', ""
+    filled = f"""
+    for a, b in T.grid({k}, {m}):
+        with T.block("K"):
+            va, vb = T.axis.remap("SS", [a, b])
+            K[va, vb] = va * 3 - vb"""
+    memory, fill = c.pick((made, made, (f'T.allocate([{k}, {m}], "int32", "global")', filled)))
     entry = c.pick((f"K[vi % {k}, vj]", f"K[{k - 1}, {m - 1} - vj]", f"K[(vi + vj) % {k}, vj]"))
     by = c.pick((f"vi % {k}", f"(vi + vj) % {k}", f"(vi + 1) % {k}", "vj % 2"))
     other = c.pick(
@@ -95,8 +102,8 @@ def chosen(c: Choice) -> str:
 @T.prim_func
 def main(A: T.Buffer(({n}, {m}), "int32"), B: T.Buffer(({n}, {m}), "int32"), O: T.Buffer(({n},), "int32")):
     S = T.alloc_buffer(({n},), "int32")
-    data = T.allocate_const({values}, "int32", [{k}, {m}])
-    K = T.decl_buffer(({k}, {m}), "int32", data=data)
+    data = {memory}
+    K = T.decl_buffer(({k}, {m}), "int32", data=data){fill}
     for i, j in T.grid({n}, {m}):
         with T.block("B"):
             vi, vj = T.axis.remap("SS", [i, j])
