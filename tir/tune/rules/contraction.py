@@ -533,11 +533,11 @@ class Tiling:
     def pack(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> None:
         """Pack the panels of a group under ``at``, or all of them at once, in parallel."""
         if self._turns:
-            others = turn_tiles(sch, pack, at, self.found.panel.places[self.found.lane.var])
+            outer = turn_tiles(sch, pack, at, self.found.panel.places[self.found.lane.var])
         else:
-            others = self._pack_vectors(sch, pack, at)
+            outer = self._pack_vectors(sch, pack, at)
         if at is None:
-            share_out(sch, others[:1], self.found.operations, self.env)
+            share_out(sch, outer, self.found.operations, self.env)
 
     def _pack_vectors(self, sch: Schedule, pack: BlockRV, at: LoopRV | None) -> list[LoopRV]:
         """Pack vectors of columns, or of terms that lie across columns, one element of each at a time. Returns the outer loops."""
@@ -552,7 +552,7 @@ class Tiling:
                 sch.reorder(panel, *others, middle, inner)
             sch.vectorize(inner)
             sch.unroll(middle)
-            return others
+            return [panel, *others] if lane is not loops[-1] else [*others, panel]
         lo, li = sch.split(lane, [None, self.lanes])
         po, pi = sch.split(others[-1], [None, self.lanes])
         others = [lo, *others[:-1], po]
