@@ -7,7 +7,7 @@ from typing import Any
 from tir.analysis.effects import PREFETCH, Effect, effects
 from tir.arith.linear import linear
 from tir.errors import BuildError
-from tir.expr import BufferLoad, IntImm, Var
+from tir.expr import Broadcast, BufferLoad, Expr, IntImm, Ramp, Var
 from tir.function import IRModule, PrimFunc
 from tir.stmt import Block, Stmt
 from tir.visit import nodes_of, statements, walk
@@ -36,14 +36,21 @@ def _check(func: PrimFunc, effect: Effect) -> None:
     if loops is None:
         return
     for axis, (index, size) in enumerate(zip(effect.indices or (), effect.buffer.shape)):
-        if not isinstance(size, IntImm) or isinstance(index, tuple) or index.dtype.lanes > 1 or not index.dtype.is_int:
-            continue
-        form = linear(index)
-        terms, ends = form.coefficients() or {}, form.interval(loops)
-        for value, last in () if ends is None else zip(ends, (0, 1)):
-            if not 0 <= value < size.value:
-                at = {v: loops[v][last if c > 0 else 1 - last] for v, c in terms.items()}
-                _refuse(func, effect, axis, value, size.value, at)
+        for form in map(linear, _lanes(index) if isinstance(size, IntImm) else ()):
+            terms, ends = form.coefficients() or {}, form.interval(loops)
+            for value, last in () if ends is None else zip(ends, (0, 1)):
+                if not 0 <= value < size.value:
+                    at = {v: loops[v][last if c > 0 else 1 - last] for v, c in terms.items()}
+                    _refuse(func, effect, axis, value, size.value, at)
+
+
+def _lanes(index: Any) -> tuple[Expr, ...]:
+    """An index, or those of the first and the last lane of a vector; none of a region, and of a vector of any places."""
+    if isinstance(index, Ramp):
+        return index.base, index.base + index.stride * (index.lanes - 1)
+    if isinstance(index, Broadcast):
+        return (index.value,)
+    return () if isinstance(index, tuple) or index.dtype.lanes > 1 or not index.dtype.is_int else (index,)
 
 
 def _constant(effect: Effect) -> Bounds | None:

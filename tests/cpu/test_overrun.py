@@ -31,6 +31,9 @@ def program(body: str) -> tir.PrimFunc:
             "L = T.alloc_buffer((3,), 'float32')\nfor i in range(1, 4):\n    L[i] = A[i, 0]",
             "`L[i]` is out of bounds: index 0 is 3 at (i=3), and `L` has 3 there",
         ),
+        ("for i in range(4):\n    A[i, 0:4] = B[i, i * 2:i * 2 + 4]", "index 1 is 9 at (i=3), and `B` has 8 there"),
+        ("for i in range(4):\n    A[i, T.Ramp(i, -1, 4)] = T.Broadcast(T.float32(1), 4)", "index 1 is -3 at (i=0)"),
+        ("for i in range(4):\n    A[i, 0:4] = B[i, T.Broadcast(i + 6, 4)]", "index 1 is 9 at (i=3)"),
     ],
 )
 def test_refused(body: str, says: str, target: str):
@@ -48,6 +51,7 @@ def test_refused(body: str, says: str, target: str):
         "for i in range(n):\n    A[i + 20, 0] = 1.0",
         "for i in range(0):\n    A[20, 0] = 1.0",
         "for i in range(4):\n    A[P[i], 0] = 1.0",
+        "for i in range(4):\n    A[i, T.Ramp(7 - i, -1, 4)] = B[i, i:i + 4]",
         "for i in range(40):\n    A[i % 16, i // 5] = 1.0",
         "for i, j in T.grid(4, 20):\n    with T.block('b'):\n        vi = T.axis.spatial(4, i)\n"
         "        vj = T.axis.spatial(8, j)\n        T.where(j < 8)\n        A[vi, vj] = 1.0",

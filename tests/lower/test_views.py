@@ -175,3 +175,28 @@ def test_a_view_keeps_a_condition_on_a_loop_that_a_step_replaces():
     sch.split("i", [None, 2])
     (view,) = [n.buffer for n in walk(sch.func.body) if isinstance(n, MatchBufferRegion)]
     assert {v.name for v in free_vars(view.elem_offset)} == {"i_0", "i_1"}
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_of_a_physical_axis_of_their_own_are_not_padded(axis: int, target: str):
+    """Padded places would lie beyond the memory of the buffer."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((4, 6), "int32"), B: T.Buffer((4, 6), "int32")):
+    H = T.alloc_buffer((4, 6), "int32")
+    for i, j in T.grid(4, 6):
+        with T.block("H"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            H[vi, vj] = A[vi, vj] * 2
+    for i, j in T.grid(4, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = H[3 - vi, vj]
+""")
+    sch = tir.Schedule(func)
+    sch.set_axis_separator("H", "H", [1])
+    sch.storage_align("H", 0, axis, 32, 1)
+    a, b = np.arange(24, dtype="int32").reshape(4, 6), np.zeros((4, 6), "int32")
+    tir.build(sch.mod, target)(a, b)
+    np.testing.assert_array_equal(b, a[::-1] * 2)

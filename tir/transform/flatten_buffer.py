@@ -46,7 +46,7 @@ class _Flat:
                 extent = as_size(self.old.shape[axis])
                 if self.wide and extent.dtype.bits < 64:
                     extent = cast("int64", extent)
-                if self.old.strides:
+                if self.old.strides and len(self.groups) == 1:  # padding is of rows in one physical axis
                     reach = (extent - 1) * self.strides[axis]
                     size = reach + 1 if size is None else size + reach
                 else:
