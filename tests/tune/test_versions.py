@@ -77,6 +77,26 @@ def transpose(n: Any, m: Any) -> list[te.Tensor]:
     return [x, ops.permute_dims(x, (1, 0))]
 
 
+def channels_last(h: Any, w: Any) -> list[te.Tensor]:
+    x = P((2, 20, h, w), name="x")
+    return [x, ops.permute_dims(x, (0, 2, 3, 1))]
+
+
+def width_of_convolution(w: Any) -> list[te.Tensor]:
+    x, k = P((1, 16, 9, w), name="x"), P((20, 16, 3, 3), name="k")
+    return [x, k, ops.nn.conv2d(x, k, padding=1)]
+
+
+def plane_mean(h: Any, w: Any) -> list[te.Tensor]:
+    x = P((3, 5, h, w), name="x")
+    return [x, ops.mean(x, axis=(2, 3))]
+
+
+def width_mean(w: Any) -> list[te.Tensor]:
+    x = P((3, 5, 7, w), name="x")
+    return [x, ops.mean(x, axis=(2, 3))]
+
+
 def chain(n: Any, m: Any) -> list[te.Tensor]:
     x, y = P((n, m), name="x"), P((n, m), name="y")
     return [x, y, ops.add(ops.multiply(x, 0.5), ops.nn.relu(y))]
@@ -84,6 +104,7 @@ def chain(n: Any, m: Any) -> list[te.Tensor]:
 
 KERNELS: dict[Callable[..., list[te.Tensor]], int] = {
     product: 3, transposed_product: 2, convolution: 2, softmax: 2, layer_norm: 2, row_sum: 2, whole_sum: 2, column_maximum: 2, transpose: 2, chain: 2,
+    channels_last: 2, width_of_convolution: 1, plane_mean: 2, width_mean: 1,
 }  # fmt: skip
 
 
@@ -111,6 +132,26 @@ def test_every_size_is_right(kernel: Callable[..., list[te.Tensor]], target: str
         plain(*arrays[:-1], wanted)
         run(*arrays)
         np.testing.assert_allclose(arrays[-1], wanted, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "length"),
+    [(channels_last, "n0 * n1"), (width_of_convolution, "n0 * 9"), (width_mean, "n0 * 7")],
+    ids=["channels last", "convolution", "mean"],
+)
+def test_axes_that_follow_each_other_are_one_of_symbolic_length(kernel: Callable[..., list[te.Tensor]], length: str):
+    """As of constant length: tiles, panels and rows do not end with each row of an image."""
+    text = tir.tune.default(symbolic(kernel), "llvm -vector_width=512 -num-cores=1").mod.script()
+    assert f"< {length}" in text
+
+
+def test_what_is_transposed_in_rows_of_any_length_is_requested_ahead():
+    """Its rows begin within lines, as most do; and rows that are loaded are turned in registers, however short these are."""
+    sch = tir.tune.default(symbolic(transpose), "llvm -vector_width=512 -num-cores=1 -l1_bytes=49152")
+    last = versions(sch.func)[-1]
+    assert "prefetch" in str(last) and "Shuffle" in str(last)
+    wide = [v for v in versions(sch.func)[1:] if "Shuffle" not in str(v)]
+    assert not wide
 
 
 def versions(func: PrimFunc) -> list[Any]:

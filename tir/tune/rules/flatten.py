@@ -96,7 +96,7 @@ def _flatten(sch: Schedule, found: Contraction, together: Sequence[Axis]) -> str
 
 def join(sch: Schedule, name: str, gather: str, copy: str, together: Sequence[Axis]) -> None:
     """Index a block by one axis in place of ``together``, and so what ``gather`` writes for it and ``copy`` reads of it."""
-    variables, sizes = [a.var for a in together], [a.size for a in together]
+    variables, sizes = [a.var for a in together], [a.length for a in together]
     block = sch.get(name)
     _join(sch, name, gather, "write", variables, sizes)
     _join(sch, name, copy, "read", variables, sizes)
@@ -104,7 +104,7 @@ def join(sch: Schedule, name: str, gather: str, copy: str, together: Sequence[Ax
     sch.transform_block_layout(name, joined([iterators[v] for v in variables], sizes, len(iterators)))
 
 
-def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequence[Var], sizes: Sequence[int]) -> None:
+def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequence[Var], sizes: Sequence[Expr]) -> None:
     """Index by one axis what another block writes for the product, or reads of it, and the iterators of that block, unless
     it has one iterator for them already, which it reads the digits of."""
     mine, theirs = (Nest.of(sch, name) for name in (product, other))
@@ -127,7 +127,7 @@ def _regions(sch: Schedule, nest: Nest, side: str) -> list[tuple[int, Access]]:
     return [(n, a) for n, r in enumerate(regions) for a in nest.accesses if a.buffer is r.buffer]
 
 
-def joined(places: Sequence[int], sizes: Sequence[int], count: int) -> IndexMap:
+def joined(places: Sequence[int], sizes: Sequence[Expr | int], count: int) -> IndexMap:
     """The map of ``count`` indices that makes one, at the last of ``places``, of those at ``places``, of these sizes."""
 
     def one(*point: Expr) -> tuple[Expr, ...]:

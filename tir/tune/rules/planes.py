@@ -25,11 +25,11 @@ def planes(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     together = continued(last, nest.reduce, nest.loads) if walks(nest, last) else []
     if len(together) < 2 or volume(together) < 2 * lanes or last.size % lanes == 0:
         return []
-    if lies_along(nest, nest.contiguous(), lanes) or any(a.extent is None for a in together):
+    if lies_along(nest, nest.contiguous(), lanes):
         return []
     made = sch.copy()
     places = {i.var: n for n, i in enumerate(nest.block.iter_vars)}
     made.transform_block_layout(
-        block, joined([places[a.var] for a in together], [a.size for a in together], len(places))
+        block, joined([places[a.var] for a in together], [a.length for a in together], len(places))
     )
     return [made]

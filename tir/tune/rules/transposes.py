@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...expr import BufferLoad
+from ...expr import BufferLoad, constant
 from ...intrin import x86
 from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
@@ -34,7 +34,7 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
         return []
     ways: list[Fork] = []
     across = _along(nest, contiguous)
-    if across and _is_copy(nest) and env.vectors.bits >= 256 and all(_fills(nest, a) for a in (contiguous, across)):
+    if across and _is_copy(nest) and env.vectors.bits >= 256 and _fills(nest, contiguous) and _is_loaded(nest, across):
         ways.append(partial(_turned, sch.copy(), nest, contiguous, across, env))
     stored = _stored(nest, contiguous)
     along = _along(nest, stored)
@@ -47,6 +47,11 @@ def transposes(sch: Schedule, block: str, env: Env) -> list[Fork]:
 def _fills(nest: Nest, axis: Axis) -> bool:
     """Whether a tile is no longer than an axis with those that continue it."""
     return volume(continued(axis, nest.spatial, nest.accesses)) >= SIDE
+
+
+def _is_loaded(nest: Nest, axis: Axis) -> bool:
+    """Whether tiles along an axis that is loaded take no longer than elements one by one: gathering takes longer than tiles in part."""
+    return axis.extent is None or _fills(nest, axis)
 
 
 def _stored(nest: Nest, contiguous: Axis) -> Axis:
@@ -90,7 +95,8 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     *around, row, column = _in_order(sch, nest.name)
     large = streams(volume(nest.axes), target.dtype.bytes)
     size = side * target.dtype.bytes
-    pitch = (nest.stores[0].stride(along.var) or 1) * target.dtype.bytes
+    step = constant(nest.stores[0].step(along.var)) or 1  # of symbolic rows, too, most begin within lines
+    pitch = step * target.dtype.bytes
     near = env.machine.sizes["L1" if pitch % LINE else "L2"] // 2  # what lies across lines waits for each beyond L1
     long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), LOADED // size)
     io, im, ii = sch.split(row.loop, [None, _few(row, side, long), side])
