@@ -208,6 +208,11 @@ def _load(g: Generator, e: BufferLoad) -> str:
         args = [("ptr", access.pointer()), ("i32", str(align)), on, (type_, "zeroinitializer")]
         return from_memory(g, g.out.call(f"llvm.masked.load.{mangled(element, lanes)}.p0", type_, args), result)
 
+    if mask is not None and access.offsets is not None:
+        found = vector_of.under(mask, access.offsets, access.pointer)
+        if found is not None:
+            return from_memory(g, found, result)
+
     def gather() -> str:
         return vector_of.gathered(access.pointers(), mask)
 

@@ -165,6 +165,26 @@ class Elements:
         args = [(vector("ptr", lanes), pointers), ("i32", str(self.align)), on, (self.type, "zeroinitializer")]
         return self.g.out.call(f"llvm.masked.gather.{mangled(self.element, lanes)}.v{lanes}p0", self.type, args)
 
+    def under(self, mask: str, offsets: tuple[int, ...], pointer: Callable[[int], str]) -> str | None:
+        """The lanes of ``mask``, at constant offsets, from whole vectors of which nothing else is read; zero in the others. None where a
+        gather is as fast."""
+        g, lanes = self.g, self.lanes
+        step = constant_step(offsets) or 0
+        if not 1 < step <= CLOSE or lanes < 4 or not is_maskable(g, self.element, lanes):
+            return None
+        first, flags, parts = pointer(offsets[0]), vector("i1", lanes), list[tuple[str, Mapping[int, int]]]()
+        for start in range(0, step * (lanes - 1) + 1, lanes):
+            places = {n: (n * step) - start for n in range(lanes) if start <= n * step < start + lanes}
+            lane_at = {place: n for n, place in places.items()}
+            order = ", ".join(f"i32 {lane_at.get(place, lanes)}" for place in range(lanes))  # lane ``lanes``: false
+            on = g.out.value(f"shufflevector {flags} {mask}, {flags} zeroinitializer, <{lanes} x i32> <{order}>")
+            at = g.out.value(f"getelementptr {self.element}, ptr {first}, i64 {start}") if start else first
+            args = [("ptr", at), ("i32", str(self.align)), (flags, on), (self.type, "zeroinitializer")]
+            parts.append((g.out.call(f"llvm.masked.load.{mangled(self.element, lanes)}.p0", self.type, args), places))
+        while len(parts) > 1:
+            parts = [self._joined(self.type, lanes, *parts[n : n + 2]) for n in range(0, len(parts), 2)]
+        return parts[0][0]
+
     def by_step(self, index: Expr, pointer: Callable[[str], str], gather: Callable[[], str]) -> str:
         """The lanes of a vector index that leads on by one step, perhaps with jumps, for which it is tested; else by
         ``gather``. ``pointer(n)`` is the address of the element at the int64 index ``n``."""

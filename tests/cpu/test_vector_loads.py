@@ -272,3 +272,28 @@ def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8, 16), "float32")):
         b = np.zeros((8, 16), "float32")
         at_page_ends(tir.build(func).entry, starts)(a, b)
         np.testing.assert_array_equal(b, 1 + 2 * (rows[:-2] + rows[1:-1] + rows[2:]))
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8"])
+def test_lanes_at_a_constant_step_under_a_mask_are_loaded_whole(dtype: str, step: int, lanes: int):
+    """As at the end of a row of any length; nothing beyond its last element is read."""
+    func = parse(f"""
+@T.prim_func
+def main(p: T.handle, q: T.handle):
+    n = T.int32()
+    A = T.match_buffer(p, ((n - 1) * {step} + 1,), "{dtype}")
+    B = T.match_buffer(q, (n,), "{dtype}")
+    for i in range((n + {lanes - 1}) // {lanes}):
+        for j in T.vectorized({lanes}):
+            if i * {lanes} + j < n:
+                B[i * {lanes} + j] = A[(i * {lanes} + j) * {step}]
+""")
+    module = tir.build(func)
+    is_whole = step <= 4 and dtype != "int8" and "+avx512vl" in module.source("llvm")
+    assert ("masked.gather" in module.source("llvm")) != is_whole
+    for n in (1, 2, lanes - 1, lanes, lanes + 1, 2 * lanes + 3):
+        a, b = (np.arange(n * step) % 97).astype(dtype)[: (n - 1) * step + 1], np.zeros(n, dtype)
+        at_page_ends(module.entry, 0)(a, b)
+        np.testing.assert_array_equal(b, a[::step])
