@@ -366,3 +366,21 @@ def test_what_is_left_of_a_panel_is_asked_before_a_loop_inside():
         tir.interp.run(made, padded, found)
         np.testing.assert_array_equal(found, wanted)
         assert n < 2 or wanted[1] == 3
+
+
+def test_a_vector_of_which_any_number_of_lanes_is_there_stays_one():
+    """Its first lane always is, but what is left of it would be a vector under a mask, too."""
+    func = parse("""
+@T.prim_func
+def main(p: T.handle, q: T.handle):
+    n = T.int32()
+    A = T.match_buffer(p, (n, n), "float32")
+    B = T.match_buffer(q, (n, n), "float32")
+    for i in range(n):
+        for j in T.vectorized(8):
+            if j < n:
+                B[i, j] = A[i, j]
+""")
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    extents = [n.extent for n in walk(made["main"].body) if isinstance(n, For) and n.kind == "vectorized"]
+    assert [str(e) for e in extents] == ["8"]

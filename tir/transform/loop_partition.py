@@ -222,7 +222,9 @@ class _Cutter:
                         continue
                     if known:
                         first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
-                        points.update(at for at in _thresholds(form, self.analyzer) if first < at < end)
+                        points.update(
+                            at for at in _thresholds(form, self.analyzer, s.kind == "vectorized") if first < at < end
+                        )
                     if symbolic is None:
                         symbolic = _symbolic_threshold(form, inner, self.analyzer)
         if points:
@@ -379,10 +381,12 @@ def _quotients(e: Any, known: Analyzer) -> tuple[int, int] | tuple[None, None]:
     return low // e.b.value, high // e.b.value
 
 
-def _thresholds(form: tuple[int, Linear], known: Analyzer) -> list[int]:
+def _thresholds(form: tuple[int, Linear], known: Analyzer, is_vector: bool) -> list[int]:
     """The points at which, as the variable grows, the inequality starts or stops to be always, or ever, true."""
     coefficient, rest = form
     limits = [v for v in known.bound_linear(rest) if v is not None]
+    if is_vector and len(limits) < 2:
+        return []  # what is left is a vector under a mask, as the whole is
     if coefficient > 0:
         return [-(v // coefficient) for v in limits]
     return [v // -coefficient + 1 for v in limits]
