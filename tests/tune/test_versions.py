@@ -19,7 +19,7 @@ from tir.tune.default import likeliest
 from tir.tune.nest import Nest, assuming, continued, usual
 from tir.tune.rules.contraction import contraction
 from tir.tune.space import space_of
-from tir.tune.versions import LONG, NEAR, SHORT, in_versions
+from tir.tune.versions import ENDS, LONG, NEAR, SHORT, in_versions
 from tir.visit import walk
 
 TARGET = "llvm -vector_width=128 -num-cores=1 -l2_bytes=65536"
@@ -289,10 +289,11 @@ def test_two_sizes_are_asked_one_after_the_other():
     found = in_versions(func, scheduled(), scheduled, 4)
     assert found is not None
     text = found.script()
-    order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 24, 256) for b in (SHORT, 24, 256)]
+    order = [text.index(f'"v{a}_{b}"') for a in (SHORT, 16, 24, 256) for b in (SHORT, 16, 24, 256)]
     assert order == sorted(order)
-    of_columns = [f"n1 < {SHORT + 1}", f"n1 < {LONG}"]
-    assert conditions(found) == [f"n0 < {SHORT + 1}", *of_columns, f"n0 < {LONG}", *of_columns, *of_columns]
+    of_columns = [f"n1 < {end}" for end in ENDS]
+    of_each = [asked for end in ENDS for asked in (f"n0 < {end}", *of_columns)]
+    assert conditions(found) == [*of_each, *of_columns]
 
 
 def test_what_symbolic_sizes_count_as():

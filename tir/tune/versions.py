@@ -20,7 +20,7 @@ from .nest import assuming
 
 SHORT = 8  # what a size up to this counts as
 LONG = 32  # from this on a size is a long one: two vectors of partial results fill
-ENDS = {SHORT + 1: SHORT, LONG: 24}  # what a size below each of these counts as
+ENDS = {SHORT + 1: SHORT, 17: 16, LONG: 24}  # what a size below each of these counts as: part of a vector, one, or two
 FEW = 2  # sizes for each of which there are versions of its own
 NEAR = 64  # what each of more sizes counts as: operands stay in the L1 cache, as they do below twice as much
 STRAIGHT = 9  # vectors of a row of which straight code is worth a version

@@ -59,6 +59,8 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 def _saved(found: Contraction, lanes: int) -> float:
     """The share of vectors along the last axis alone that is empty, for all rows; if most of a vector is, there may be none."""
     size = found.lane.size
+    if found.lane.extent is None and size % lanes == 0:
+        size -= lanes // 4  # of sizes that count as this most are less
     if size % lanes == 0 or size > ENOUGH:
         return 0.0
     return (-(-size // lanes) * lanes / size - 1) * volume(found.rows) if 2 * size >= lanes else inf
