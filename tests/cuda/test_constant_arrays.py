@@ -77,6 +77,7 @@ LARGER = {
     "an offset": ("I.data", "(4,), 'int32', elem_offset=5", "0"),
     "strides": ("I.data", "(2, 4), 'int32', strides=(5, 1)", "0, 0"),
     "another type": ("I.data", "(5,), 'int64'", "0"),
+    "an address": ("T.address_of(I[4])", "(5,), 'int32'", "0"),
 }
 
 

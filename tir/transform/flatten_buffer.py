@@ -8,9 +8,9 @@ from typing import Any
 from ..buffer import Buffer
 from ..dtype import DType
 from ..errors import BuildError
-from ..expr import BufferLoad, Expr, cast, const
+from ..expr import BufferLoad, Call, Expr, cast, const
 from ..function import PrimFunc
-from ..stmt import Allocate, AllocateConst, BufferStore, DeclBuffer
+from ..stmt import Allocate, AllocateConst, BufferStore, DeclBuffer, LetStmt, Stmt
 from ..visit import rewrite, statements, walk
 from .layout import as_size, dot, element_count, product, strides_of
 from .passes import func_pass
@@ -124,7 +124,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
         return None
 
     body = rewrite(func.body, visit)
-    _require_memory(func, flats.values())
+    _require_memory(func, body, flats.values())
     for buffer in reversed(func.buffers()):
         made = flats.get(buffer)
         if made is not None and made.new is not buffer:
@@ -132,11 +132,17 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     return func.with_body(body)
 
 
-def _require_memory(func: PrimFunc, flats: Iterable[_Flat]) -> None:
-    """Refuse a buffer that goes on beyond its memory, a parameter's or what a statement allocates, where both sizes are known."""
+def _require_memory(func: PrimFunc, body: Stmt, flats: Iterable[_Flat]) -> None:
+    """Refuse a buffer that goes on beyond its memory: a parameter's, what a statement allocates, what is left from an element on;
+    where both sizes are known."""
     held = {b.data: _bytes(_Flat(b).new.shape, b.dtype) for b in func.buffers()}
-    for n in statements(func.body):
-        if isinstance(n, (Allocate, AllocateConst)):
+    for n in statements(body):
+        if isinstance(n, LetStmt) and isinstance(n.value, Call) and n.value.op == "address_of":
+            place = n.value.args[0]
+            if isinstance(place, BufferLoad) and (has := held.get(place.buffer.data)) is not None:
+                before = _bytes(place.indices, place.buffer.dtype)
+                held[n.var] = None if before is None or len(place.indices) > 1 else has - before
+        elif isinstance(n, (Allocate, AllocateConst)):
             held[n.buffer_var] = _bytes(n.extents if isinstance(n, Allocate) else (const(n.data.size),), n.dtype)
     for flat in (f for f in flats if f.old not in func.buffers()):  # an argument begins at its first element
         buffer, offset = flat.old, const(0) if flat.old.elem_offset is None else flat.old.elem_offset
