@@ -65,8 +65,8 @@ def test_only_memory_whose_size_is_known():
     assert (
         found('B = T.decl_buffer((8,), "bool", data=p)\nfor i in range(8):\n    A[i] = A[i] and B[i]', pointer) == set()
     )
-    wider = 'A: T.Buffer((8,), "int8"), C: T.Buffer((8,), "bool")'
-    body = 'B = T.decl_buffer((8,), "int32", data=A.data)\nfor i in range(8):\n    C[i] = C[i] and B[i] > 0'
+    wider = 'a: T.handle, C: T.Buffer((8,), "bool")'
+    body = 'n = T.int32()\nA = T.match_buffer(a, (n,), "int8")\nB = T.decl_buffer((8,), "int32", data=A.data)\nfor i in range(8):\n    C[i] = C[i] and B[i] > 0'
     assert found(body, wider) == set()
 
 
