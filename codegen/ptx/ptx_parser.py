@@ -182,7 +182,8 @@ class _Parser:
             else:
                 count *= number(self.take()).value
             self.take("]")
-        data = self.initial(kind) if self.skip("=") else None
+        # constants of which nothing is said are zeros
+        data = self.initial(kind) if self.skip("=") else b"" if space == "const" and not external else None
         if self.next == ";":
             self.take()
         each = BYTES[kind]

@@ -112,3 +112,22 @@ def test_a_node_has_as_many_constants_as_elements():
         verify(func.with_body(fewer))
     with pytest.raises(tir.BuildError, match="buffer `K` of shape .* does not fit"):
         tir.build(func.with_body(fewer))
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda-sim", "cuda-ptx"])
+def test_constants_that_are_all_zero_decide_what_runs(target):
+    func = parse("""
+@T.prim_func
+def main(I: T.Buffer((8,), "int32"), O: T.Buffer((8,), "int32")):
+    data = T.allocate_const([False, False, False], "bool", [3])
+    K = T.decl_buffer((3,), "bool", data=data)
+    for i in T.thread_binding(8, thread="threadIdx.x"):
+        O[i] = 1
+        if K[I[i] % 3]:
+            O[i] = I[i]
+""")
+    if target == "llvm":
+        func = parse(func.script().replace('T.thread_binding(8, thread="threadIdx.x")', "range(8)"))
+    made = np.zeros(8, "int32")
+    tir.build(func, target)(np.arange(8, dtype="int32"), made)
+    assert made.tolist() == [1] * 8
