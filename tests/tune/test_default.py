@@ -203,6 +203,17 @@ def test_a_sum_of_columns_has_vectors_along_the_result():
     assert not any(b.name.endswith("_rf") for b in sch.get_child_blocks("root"))
 
 
+@pytest.mark.parametrize("columns", [5, 8, 11, 15])
+def test_columns_that_fill_no_vector_are_a_part_of_one(columns: int):
+    x = te.placeholder((40, columns), name="x")
+    func = te.create_prim_func([x, ops.nn.softmax(x, axis=0)])
+    sch = tir.tune.default(func, "llvm -mcpu=x86-64-v4 -num-cores=1")
+    blocks = sch.get_child_blocks("root")
+    assert {sch.get(sch.get_loops(block)[-1]).kind for block in blocks} == {"vectorized"}
+    assert_same_result(func, sch.mod, engines=("interpreter",))
+    same(func, "llvm")
+
+
 @pytest.mark.parametrize(
     "terms, columns, scope", [(9, 60, "local"), (3, 6500, "local"), (900, 60, "global"), (900, 6500, "global")]
 )

@@ -14,7 +14,7 @@ from ..core import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, loop_of, usual, volume
 from ..space import Env, accepted, choose, rule
 from ..straighten import straighten
-from .spatial import UNROLL, share_out, vector_of, vectorize
+from .spatial import MASKED, UNROLL, is_part, share_out, vector_of, vectorize
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
@@ -23,7 +23,6 @@ STRAIGHT = 64  # vector operations of a sum that are worth straight code instead
 FEW = 16  # rows read side by side, whose sums stay in registers: of more, strips of the result are in L1
 SUMS = 2  # vectors of partial sums of each of them
 GROUPED = 16  # bytes that are summed at a time, at least
-LEAST = 8  # lanes of vectors of which a short row is a part
 PARTS = 4  # of an element that are straight code
 AHEAD = 4096  # bytes: how far ahead what comes from beyond the caches is requested, where too few loads are under way otherwise
 
@@ -82,8 +81,11 @@ Near = Callable[[Nest, Axis], bool]  # how what is loaded lies along an axis
 
 
 def lies_along(nest: Nest, along: Axis | None, lanes: int, near: Near = walks) -> bool:
-    """Whether results are vectors along the axis ``along``, of what is loaded as vectors."""
-    return along is not None and along.size >= lanes and near(nest, along)
+    """Whether results are vectors along the axis ``along``, of what is loaded as vectors; or part of one, but for few terms in straight code."""
+    if along is None or not near(nest, along):
+        return False
+    is_short = along.extent is not None and is_part(along.size, lanes) and volume(nest.reduce) > CLOSE
+    return is_short or along.size >= lanes
 
 
 def slides_close(nest: Nest, along: Axis, lanes: int) -> bool:
@@ -146,7 +148,7 @@ def _fills(axis: Axis, lanes: int) -> bool:
 def is_short(size: int, lanes: int) -> bool:
     """Whether a row of less than two vectors is worth partial results, in a vector or two of which the last one is a part: it has clearly more than
     half of one, and these are long ones, as of processors that load a part of one at a time."""
-    return lanes >= LEAST and 5 * lanes < 8 * size < 16 * lanes
+    return lanes >= MASKED and 5 * lanes < 8 * size < 16 * lanes
 
 
 def _is_short_sum(nest: Nest, row: Axis, lanes: int) -> bool:
@@ -211,8 +213,8 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
 
 def along_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
     """Some vectors of the result in registers, over the whole reduction. Returns their loop, the innermost in ``outer``."""
-    lanes = env.lanes(nest.width)
-    vectors = min(UNROLL, along.size // lanes)
+    lanes = vector_of(along.size, env.lanes(nest.width))
+    vectors = max(1, min(UNROLL, along.size // lanes))
     outer, tile = _rows_of_tile(sch, nest, along, outer, vectors, env)
     return in_registers(sch, nest, along, outer, (vectors, lanes), tile)
 

@@ -20,6 +20,7 @@ from ..space import Env, accepted, rule
 
 UNROLL = 4  # vectors at a time
 BITS = ("shift_right", "shift_left", "bitwise_and", "bitwise_or", "bitwise_xor")
+MASKED = 8  # lanes, at least, of vectors of which a part is loaded at a time
 COPIED = 1 << 16  # bytes that the C library copies rather than a loop of vectors
 
 
@@ -44,7 +45,9 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
     is_left = is_left or (size % lanes > 0 and _reads_step_before(nest))
     if nest.contiguous() is axes[-1] and not is_left:
-        last = vectorize(made, last, size, lanes, UNROLL if size < axes[-1].size else _at_a_time(nest, axes[-1], lanes))
+        unroll = UNROLL if size < axes[-1].size else _at_a_time(nest, axes[-1], lanes)
+        is_row = size < nest.runs and all(a.stride(axes[-1].var) is not None for a in nest.loads)
+        last = vectorize(made, last, size, lanes, unroll, size if is_row and is_part(size, lanes) else 0)
     if size < lanes and len(axes) > 1 and outer[-1:] == [axes[-2].loop] and (shared := _sharing(nest, *axes[-2:])):
         outer[-1], each = made.split(outer[-1], [None, shared])
         for loop in (each, *made.get_loops(block)[-1:]):
@@ -207,6 +210,11 @@ def _is_copy(nest: Nest, last: Axis) -> bool:
 def vector_of(size: int, lanes: int) -> int:
     """The lanes of vectors along what counts as ``size`` and is symbolic: a short one is less work than a whole one."""
     return min(lanes, 1 << (size - 1).bit_length())
+
+
+def is_part(size: int, lanes: int) -> bool:
+    """Whether ``size`` elements are worth a vector that is shorter, or of which the last lanes are empty."""
+    return lanes >= MASKED and lanes < 4 * size < 4 * lanes
 
 
 def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 1, least: int = 0) -> LoopRV:
