@@ -45,6 +45,23 @@ def conditions(program) -> list:
     ]
 
 
+@pytest.mark.parametrize("iterations, together", [(2, 2), (15, 15), (32, 31)])
+def test_threads_share_the_parts_of_a_parallel_loop(iterations: int, together: int):
+    """Of two iterations for two threads each would be a part, which run one after the other."""
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer(({iterations * 8 - 5},), "int32")):
+    for i in T.parallel({iterations}):
+        for j in range(8):
+            if i * 8 + j < {iterations * 8 - 5}:
+                A[i * 8 + j] = i + j
+""")
+    made = tir.transform.loop_partition.configured(everything=True)(tir.IRModule.of(func))
+    loops = [n for n in walk(made["main"].body) if isinstance(n, For) and n.kind == "parallel"]
+    assert [n.extent.value for n in loops] == [together]
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
 @pytest.mark.parametrize("by", ["hint", "option"])
 def test_a_loop_is_partitioned_at_each_of_many_conditions(by):
     value = "B[2]"

@@ -47,6 +47,7 @@ Guards = list[tuple[Expr, dict[Var, Range]]]
 _SPEED_KINDS = ("vectorized", "unrolled")
 _GUARDS = {IfThenElse, Select, Call, Max, Min, FloorMod}  # classes of what decides, or may, how iterations differ
 FAR = 1 << 30  # more than is left of any extent
+ALONE = 16  # times as many iterations, at least, as the shorter part of a parallel loop has: the parts run one after the other
 WRITTEN_OUT = 4  # most iterations of strips whose rests are written out: more are as fast with conditions, and code grows as the square
 
 
@@ -209,7 +210,8 @@ class _Cutter:
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
         """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
-        was clipped to the loop's range. Of a loop whose parts are cut again, the one in the middle: then each part has half of the guards."""
+        was clipped to the loop's range. Of a loop whose parts are cut again, the one in the middle: then each part has half of the guards. Threads
+        share each part of a parallel loop, which is short only if the other is long."""
         points = set[int]()
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
@@ -222,15 +224,22 @@ class _Cutter:
                         continue
                     if known:
                         first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
+                        shorter = (end - first) // ALONE if s.kind == "parallel" else end - first
                         points.update(
-                            at for at in _thresholds(form, self.analyzer, s.kind == "vectorized") if first < at < end
+                            at
+                            for at in _thresholds(form, self.analyzer, s.kind == "vectorized")
+                            if first < at < end and min(at - first, end - at) <= shorter
                         )
                     if symbolic is None:
                         symbolic = _symbolic_threshold(form, inner, self.analyzer)
         if points:
             best = const(sorted(points)[len(points) // 2] if self.demanded(s) else min(points), s.loop_var.dtype)
             return best, best
-        if symbolic is None or (known and isinstance(symbolic, IntImm)) or s.kind in _SPEED_KINDS:
+        if (
+            symbolic is None
+            or (known and (isinstance(symbolic, IntImm) or s.kind == "parallel"))
+            or s.kind in _SPEED_KINDS
+        ):
             return None  # fast loops need constant extents
         end, cut = s.min + s.extent, symbolic
         if not self._at_most(cut, self.analyzer.simplify(end)):
