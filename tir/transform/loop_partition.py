@@ -47,7 +47,6 @@ Guards = list[tuple[Expr, dict[Var, Range]]]
 _SPEED_KINDS = ("vectorized", "unrolled")
 _GUARDS = {IfThenElse, Select, Call, Max, Min, FloorMod}  # classes of what decides, or may, how iterations differ
 FAR = 1 << 30  # more than is left of any extent
-ALONE = 16  # times as many iterations, at least, as the shorter part of a parallel loop has: the parts run one after the other
 WRITTEN_OUT = 4  # most iterations of strips whose rests are written out: more are as fast with conditions, and code grows as the square
 
 
@@ -210,8 +209,7 @@ class _Cutter:
 
     def cut(self, s: For, guards: Guards) -> tuple[Expr, Expr] | None:
         """The first iteration in which some guard is not certain, if it splits the loop in two; and the same before it
-        was clipped to the loop's range. Of a loop whose parts are cut again, the one in the middle: then each part has half of the guards. Threads
-        share each part of a parallel loop, which is short only if the other is long."""
+        was clipped to the loop's range. Of a loop whose parts are cut again, the one in the middle: then each part has half of the guards."""
         points = set[int]()
         symbolic: Expr | None = None
         known = isinstance(s.min, IntImm) and isinstance(s.extent, IntImm)
@@ -224,22 +222,15 @@ class _Cutter:
                         continue
                     if known:
                         first, end = s.min.value, s.min.value + s.extent.value  # type: ignore[attr-defined]
-                        shorter = (end - first) // ALONE if s.kind == "parallel" else end - first
                         points.update(
-                            at
-                            for at in _thresholds(form, self.analyzer, s.kind == "vectorized")
-                            if first < at < end and min(at - first, end - at) <= shorter
+                            at for at in _thresholds(form, self.analyzer, s.kind == "vectorized") if first < at < end
                         )
                     if symbolic is None:
                         symbolic = _symbolic_threshold(form, inner, self.analyzer)
         if points:
             best = const(sorted(points)[len(points) // 2] if self.demanded(s) else min(points), s.loop_var.dtype)
             return best, best
-        if (
-            symbolic is None
-            or (known and (isinstance(symbolic, IntImm) or s.kind == "parallel"))
-            or s.kind in _SPEED_KINDS
-        ):
+        if symbolic is None or (known and isinstance(symbolic, IntImm)) or s.kind in _SPEED_KINDS:
             return None  # fast loops need constant extents
         end, cut = s.min + s.extent, symbolic
         if not self._at_most(cut, self.analyzer.simplify(end)):
@@ -266,8 +257,10 @@ class _Cutter:
         return self.analyzer.can_prove(a <= b)
 
     def guards(self, s: For) -> Guards:
-        """Parts of conditions under ``s`` that are worth eliminating, with the loops between."""
+        """Parts of conditions under ``s`` that are worth eliminating, with the loops between. The parts of a loop run one after the other, so a
+        parallel one is not cut where a serial one inside can be: of one iteration for each thread, each could be a part."""
         found: Guards = []
+        cut_inside = set[Var]()
         demanded = self.demanded(s)
         wanted = demanded or s.kind in _SPEED_KINDS
         outer = set(free_vars(s.body))
@@ -277,7 +270,8 @@ class _Cutter:
                 named = outer.union(inner).issuperset(
                     free_vars(part)
                 )  # a name that is bound inside has no value before the loop
-                if named and uses_var(part, s.loop_var) and not may_change(part, s.body, self.aliased):
+                is_own = uses_var(part, s.loop_var) and cut_inside.isdisjoint(free_vars(part))
+                if named and is_own and not may_change(part, s.body, self.aliased):
                     found.append((part, inner))
 
         def visit(item: Any, inner: dict[Var, Range], speed: bool) -> None:
@@ -285,6 +279,8 @@ class _Cutter:
                 return
             if isinstance(item, For):
                 below = {**inner, item.loop_var: item.domain}
+                if s.kind == "parallel" and item.kind == "serial":
+                    cut_inside.add(item.loop_var)
                 visit(item.body, below, speed or item.kind in _SPEED_KINDS)  # noqa: F821  (deleted only afterwards)
                 return
             if isinstance(item, IfThenElse):
