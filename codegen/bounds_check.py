@@ -45,7 +45,7 @@ def _check(func: PrimFunc, effect: Effect) -> None:
 
 
 def _lanes(index: Any) -> tuple[Expr, ...]:
-    """An index, or those of the first and the last lane of a vector; none of a region, and of a vector of any places."""
+    """The index, or the indices of the first and the last lane of a vector; empty for a region, and for a vector without a constant step."""
     if isinstance(index, Ramp):
         return index.base, index.base + index.stride * (index.lanes - 1)
     if isinstance(index, Broadcast):

@@ -166,8 +166,8 @@ class Elements:
         return self.g.out.call(f"llvm.masked.gather.{mangled(self.element, lanes)}.v{lanes}p0", self.type, args)
 
     def under(self, mask: str, offsets: tuple[int, ...], pointer: Callable[[int], str]) -> str | None:
-        """The lanes of ``mask``, at constant offsets, from whole vectors of which nothing else is read; zero in the others. None where a
-        gather is as fast."""
+        """Load the lanes that ``mask`` selects, at a constant step, by masked loads that touch no other element; the other lanes are zero.
+        None where a gather is as fast."""
         g, lanes = self.g, self.lanes
         step = constant_step(offsets) or 0
         if not 1 < step <= CLOSE or lanes < 4 or not is_maskable(g, self.element, lanes):

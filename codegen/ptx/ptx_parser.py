@@ -182,7 +182,7 @@ class _Parser:
             else:
                 count *= number(self.take()).value
             self.take("]")
-        # constants of which nothing is said are zeros
+        # constants without an initializer are zero
         data = self.initial(kind) if self.skip("=") else b"" if space == "const" and not external else None
         if self.next == ";":
             self.take()

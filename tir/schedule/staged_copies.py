@@ -294,7 +294,7 @@ class Stage:
     def require_initialized(self, *buffers: Buffer) -> None:
         """Raise ``ScheduleError``, naming the element, where one of ``buffers`` is read before it is written.
 
-        A parameter of the function, by whatever name, holds what the caller has put there, and constants what the program says.
+        Parameters of the function, under any name, are initialized by the caller, and constants by their data.
         """
         func = self.state.func
         given = memory_of(func.buffers()) | {n.buffer_var for n in nodes_of(func.body) if isinstance(n, AllocateConst)}

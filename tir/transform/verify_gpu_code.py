@@ -39,7 +39,7 @@ def _check_threads(name: str, extents: dict[str, Any], target: Target) -> None:
 
 
 def _check_warps(name: str, kernel: Any) -> None:
-    """Refuse operators of whole warps where a warp is certainly not whole. What a condition chooses, the simulator knows."""
+    """Refuse operators of whole warps where a warp is certainly not whole; under a condition, only the simulator checks it."""
     total = constant(product(e for axis, e in launches(kernel).items() if is_thread_axis(axis)))
     if total is None or total % 32 == 0:
         return
