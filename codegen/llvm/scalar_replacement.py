@@ -2,7 +2,8 @@
 
 ``for k: C[i, j] = C[i, j] + …`` becomes a local element updated in the loop, which LLVM keeps in a register; LLVM's own
 store motion gives up on unrolled tiles of them. Done only if provably correct: the loop accesses the buffer at
-invariant, pairwise disjoint elements, each one in every iteration.
+invariant, pairwise disjoint elements, each one in every iteration; or in the lanes of one invariant mask, under which
+it is then loaded and stored, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tir.aliases import may_alias, shares_memory, sharing
 from tir.analysis.evaluation import Certain
 from tir.arith.linear import linear
 from tir.buffer import Buffer, decl_buffer
+from tir.equal import structural_equal
 from tir.expr import BufferLoad, Call, Expr, IntImm, Let, Ramp, Var
 from tir.function import PrimFunc
 from tir.op import effect_of
@@ -34,7 +36,7 @@ from tir.stmt import (
 )
 from tir.transform.layout import element_count
 from tir.transform.use_workspace import STACK_BYTES
-from tir.visit import Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
+from tir.visit import LEAVES, Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
 
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
@@ -106,9 +108,28 @@ class _Known:
         self.registers = registers
         self.place = partial(_place, {})
         self.variables: dict[Any, frozenset[Var]] = {}
-        self.always = Certain(
-            partial(_accessed, stored, self.place)
-        )  # keys of places, accessing which before a statement is safe
+        self.masks: list[Expr] = []
+        self.mask = partial(_number_of_mask, self.masks)
+        # keys of places, accessing which before a statement is safe; and pairs with the numbers of masks, under which it is
+        self.always = Certain(partial(_accessed, stored, self.place, self.mask))
+
+    def mask_of(self, place: _Place, body: Stmt, bound: set[Var]) -> Expr | None:
+        """The invariant condition under which ``body`` accesses the vector ``place``, and surely does; None if that is not the only one."""
+        asked = set[int | None]()
+        left: list[tuple[Any, int | None]] = [(body, None)]
+        while left:
+            item, mask = left.pop()
+            if isinstance(item, (BufferLoad, BufferStore)) and self.place(item).key == place.key:
+                asked.add(mask)
+            own = self.mask(item)
+            for child in () if type(item) in LEAVES else item.children():
+                left.append((child, mask if own is None else own if mask is None and child is item.then_case else -1))
+        number = asked.pop() if len(asked) == 1 else None
+        if number is None or number < 0 or (place.key, number) not in self.always.of(body):
+            return None
+        mask = self.masks[number]
+        is_fixed = bound.isdisjoint(vars_in(mask)) and _READS.isdisjoint(map(type, nodes_of(mask)))
+        return mask if is_fixed and place.lanes == mask.dtype.lanes else None
 
     def is_steady(self, access: _Place | BufferStore, bound: set[Var]) -> bool:
         """Whether what is accessed is loop-invariant."""
@@ -151,8 +172,25 @@ def _place(places: dict[Any, _Place], access: BufferLoad | BufferStore) -> _Plac
     return found
 
 
-def _accessed(stored: set[Var], place: Callable[[Any], _Place], node: Any) -> list[Any]:
-    return [place(node).key] if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, stored) else []
+def _accessed(
+    stored: set[Var], place: Callable[[Any], _Place], mask: Callable[[Any], int | None], node: Any
+) -> list[Any]:
+    if isinstance(node, (BufferLoad, BufferStore)):
+        return [place(node).key] if shares_memory(node, stored) else []
+    number = mask(node)
+    if number is None:
+        return []
+    return [(key, number) for key in Certain(partial(_accessed, stored, place, mask)).of(node.then_case)]
+
+
+def _number_of_mask(masks: list[Expr], node: Any) -> int | None:
+    """The place in ``masks`` of the condition of a statement that runs in some lanes; equal ones have the same."""
+    if not isinstance(node, IfThenElse) or node.condition.dtype.lanes == 1:
+        return None
+    found = next((k for k, mask in enumerate(masks) if structural_equal(mask, node.condition)), None)
+    if found is None:
+        masks.append(node.condition)
+    return len(masks) - 1 if found is None else found
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
@@ -166,18 +204,22 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         place = known.place(access)
         found.setdefault(access.buffer.data, {})[place.key] = place
     chosen: dict[Any, _Place] = {}
+    masks: dict[Any, Expr | None] = {}
     for data, places in found.items():
         mine = list(places.values())
         if not all(p.ok and known.is_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
-        if not why and not all(p.key in known.always.of(loop.body) for p in mine):
+        always = known.always.of(loop.body)
+        under = {} if why else {p.key: known.mask_of(p, loop.body, bound) for p in mine if p.key not in always}
+        if None in under.values():
             why = "some of it is not touched in every iteration"
         if not why and data not in known.registers:
             chosen.update((p.key, p) for p in mine)
+            masks.update(under)
         if notes is not None:
             notes.append((loop.loop_var.name, mine[0].buffer.name, len(mine), max(p.lanes for p in mine), why))
-    return _rewritten(loop, chosen, known) if chosen else loop
+    return _rewritten(loop, chosen, masks, known) if chosen else loop
 
 
 def _bound_and_stored(loop: For, known: _Known) -> tuple[set[Var], set[Var]]:
@@ -227,8 +269,8 @@ def _all_disjoint(places: list[_Place]) -> bool:
     return all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
 
 
-def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
-    """Loads, the loop on local elements, stores; guarded by the condition that the loop runs at least once."""
+def _rewritten(loop: For, chosen: dict[Any, _Place], masks: dict[Any, Expr | None], known: _Known) -> Stmt:
+    """Loads, the loop on local elements, stores; guarded by the condition that the loop runs at least once, and by the ``masks``."""
     local: dict[Any, tuple[Buffer, Expr]] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -243,8 +285,11 @@ def _rewritten(loop: For, chosen: dict[Any, _Place], known: _Known) -> Stmt:
             at = IntImm(k * lanes)
             index: Expr = at if lanes == 1 else Ramp(at, IntImm(1), lanes)
             local[place.key] = (buffer, index)
-            before.append(BufferStore(buffer, BufferLoad(place.buffer, place.indices), (index,)))
-            after.append(BufferStore(place.buffer, BufferLoad(buffer, (index,)), place.indices))
+            load = BufferStore(buffer, BufferLoad(place.buffer, place.indices), (index,))
+            store = BufferStore(place.buffer, BufferLoad(buffer, (index,)), place.indices)
+            mask = masks.get(place.key)
+            before.append(load if mask is None else IfThenElse(mask, load))
+            after.append(store if mask is None else IfThenElse(mask, store))
 
     memory = {place.buffer.data for place in chosen.values()}
 

@@ -329,6 +329,32 @@ def f(A: T.Buffer((64,), "float32"), P: T.Buffer((4,), "int32"), C: T.Buffer((8,
     assert (promote_accumulators(func) is not func) == kept
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [("5", "5", True), ("n", "n", True), ("k", "k", False), ("5", "6", False), ("5", "n", False)],
+)
+def test_which_vectors_under_masks_a_loop_keeps_in_registers(first, second, kept):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((7,), "float32"), C: T.Buffer((6,), "float32"), n: T.int32):
+    for k in range(7):
+        if T.Ramp(0, 1, 8) < T.Broadcast({first}, 8):
+            C[0:8] = C[0:8] + T.Broadcast(A[k], 8)
+        if T.Ramp(0, 1, 8) < T.Broadcast({second}, 8):
+            C[0:8] = C[0:8] * T.Broadcast(A[k], 8)
+""")
+    made = promote_accumulators(func)
+    assert (made is not func) == kept
+    a, c = np.arange(1, 8, dtype="float32"), np.ones(6, "float32")
+    expected = c.copy()
+    for k in range(7):
+        count = {"n": 4, "k": k, "5": 5, "6": 6}
+        expected[: count[first]] += a[k]
+        expected[: count[second]] *= a[k]
+    tir.build(func)(a, c, 4)
+    np.testing.assert_allclose(c, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("index", "held"), [("0", False), ("T.min(n, 3)", True)])
 def test_a_local_array_is_held_only_where_llvm_does_not_split_it(index, held):
     func = tir.lower(

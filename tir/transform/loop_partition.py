@@ -390,8 +390,8 @@ def _thresholds(form: tuple[int, Linear], known: Analyzer, is_vector: bool) -> l
     """The points at which, as the variable grows, the inequality starts or stops to be always, or ever, true."""
     coefficient, rest = form
     limits = [v for v in known.bound_linear(rest) if v is not None]
-    if is_vector and len(limits) < 2:
-        return []  # what is left is a vector under a mask, as the whole is
+    if is_vector:
+        limits = limits[1:]  # lanes that never run are left out; where some may, all are one vector under a mask
     if coefficient > 0:
         return [-(v // coefficient) for v in limits]
     return [v // -coefficient + 1 for v in limits]
