@@ -6,6 +6,7 @@ Vectors have the operators of their lanes (see the prelude), so ``a + b`` is wri
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tir.dtype import DType
@@ -101,6 +102,8 @@ LEVELS = {"?": 1, ":": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=
 LEVELS |= {"<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11}
 UNARY = 12
 _KEPT = {"/", "%", "&", "|", "^", "<<", ">>", "?", "||"}  # in parentheses as operands, whether C needs them or not
+_INNERMOST = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")  # brackets with none inside
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def signs(text: str) -> list[str]:
@@ -110,13 +113,12 @@ def signs(text: str) -> list[str]:
     >>> signs("a + b[i - 1] < 4"), signs("(float)x")
     (['+', '<'], [])
     """
-    outside, depth, quote = [], 0, False
-    for ch, before in zip(text, " " + text):
-        quote ^= ch == '"' and before != "\\"
-        depth -= not quote and ch in ")]}"
-        outside.append(ch if depth == 0 and not quote else "_")
-        depth += not quote and ch in "([{"
-    return [word for word in "".join(outside).split(" ") if word in LEVELS]
+    if " " not in text:
+        return []
+    text, inner = _QUOTED.sub("_", text), 1
+    while inner:
+        text, inner = _INNERMOST.subn("_", text)
+    return [word for word in text.split(" ") if word in LEVELS]
 
 
 def within(text: str, least: int) -> str:
@@ -156,9 +158,9 @@ def bare(text: str) -> str:
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0
-    for k, ch in enumerate(text):
-        depth += (ch == "(") - (ch == ")")
-        if depth == 0 and k < len(text) - 1:
+    for bracket in re.finditer("[()]", text):
+        depth += 1 if bracket[0] == "(" else -1
+        if depth == 0 and bracket.end() < len(text):
             return text
     return text[1:-1]
 
