@@ -326,13 +326,20 @@ def test_what_is_typed_elsewhere_shows(explorer):
     assert seen["last"] == 1 and seen["selected"] == "", "the loop is gone"
 
 
-@pytest.mark.parametrize("pane", stages(None))
-def test_code_of_every_stage_with_the_lines_of_a_loop(explorer, pane):
+@pytest.fixture(scope="module")
+def at_a_loop() -> Explorer:
+    """What may be done to the loop is found once, for all stages."""
+    explorer = Explorer(tir.Schedule(chain))
     explorer.schedule.parallel("B.i")
     explorer.handle({"do": "select", "place": "k"})
-    explorer.handle({"do": "open", "pane": pane})
-    made = view(explorer)["pane"]
-    text = source(explorer.schedule.mod, None, pane).text
+    return explorer
+
+
+@pytest.mark.parametrize("pane", stages(None))
+def test_code_of_every_stage_with_the_lines_of_a_loop(at_a_loop, pane):
+    at_a_loop.handle({"do": "open", "pane": pane})
+    made = view(at_a_loop)["pane"]
+    text = source(at_a_loop.schedule.mod, None, pane).text
     assert not made["failed"] and [plain(line) for line in made["lines"]] == text.splitlines()
     assert made["places"].get("k") or pane in ("llvm-opt", "asm"), "the optimiser may unroll it"
     assert all(0 <= first <= last < len(made["lines"]) for lines in made["places"].values() for first, last in lines)
