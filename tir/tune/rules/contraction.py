@@ -352,14 +352,20 @@ class Tiling:
         full = [f for f in sizes if f * 2 > fitting and self.panels % f == 0]  # no group asks which panels it has
         best = max(sizes, key=lambda f: (-uneven(-(-self.panels // f), cores), f in full, f))
         best = min(best, STREAMED) if self.streams else best
-        if self.found.gather and self._bytes_of_other <= self.env.machine.sizes["L2"] // 2:
-            best = 1  # what is used with each panel stays in the cache
+        if self._stays_beside_panel:
+            best = 1
         return [best, *(f for f in (2 * best, best // 2) if 0 < f <= self.panels)]
 
     @property
-    def _bytes_of_other(self) -> int:
-        other = self.found.other
-        return other.buffer.dtype.bytes * volume(a for a in self.found.nest.axes if other.stride(a.var) != 0)
+    def _stays_beside_panel(self) -> bool:
+        """Whether what is used with each panel stays in the L2 cache, and so does a panel from when it is packed, alone: of a matrix that is not
+        much larger than that cache, as lines of a panel are short to read from beyond it."""
+        found, cache = self.found, self.env.machine.sizes["L2"]
+        other = found.other.buffer.dtype.bytes * volume([*found.rows, *found.terms])
+        panel = found.element * volume([*found.columns, found.lane, *found.terms])
+        return (
+            other * 2 <= cache if found.gather else not found.is_constant and other * 4 <= cache and panel <= cache * 2
+        )
 
     @property
     def _chunk(self) -> tuple[Axis, int] | None:
