@@ -207,7 +207,7 @@ def measure_gather(seconds: float = 0.2) -> float:
 _STEP = 256  # bytes that a step of a reader adds to its sums: four independent vectors
 
 
-def measure_reading(size: int, seconds: float = 0.03) -> float:
+def measure_reading(size: int, seconds: float = 0.01) -> float:
     """Bytes a second of adding up the numbers of an array of ``size`` bytes again and again, on one core; the best of the times of some ``seconds``.
     No vector lies across lines, which a core loads as two: those would be its rate, not that of the level.
 

@@ -16,7 +16,7 @@ from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
 MOST = 64 << 20  # bytes that are read to measure a level
-SECONDS = 0.01  # of the processor for each rate of instructions: the best of runs of a millisecond counts
+SECONDS = 0.01  # of the processor for each rate: the best of its runs counts
 VERSION = 3  # of the measurements kept on disk
 
 
@@ -65,8 +65,8 @@ class _Rates(Mapping[str, float]):
         from codegen.machine_peak import measure_reading
 
         if level == "memory":
-            return min(self["L3"], measure_reading(4 * MOST))
-        return measure_reading(int(min(self._usual.sizes[level] * SHARE[level], MOST)))
+            return min(self["L3"], measure_reading(4 * MOST, SECONDS))
+        return measure_reading(int(min(self._usual.sizes[level] * SHARE[level], MOST)), SECONDS)
 
 
 def _kept(name: str, usual: Machine, measure: Callable[[], float]) -> float:
