@@ -104,8 +104,8 @@ class Generator(Dispatch):
             self.out.fitting.add(text)
         return "nsw "
 
-    def index(self, e: Expr) -> str:
-        """An index as an int64 operand (vector when ``e`` is one)."""
+    def index(self, e: Expr, whole: Expr | None = None) -> str:
+        """An index as an int64 operand (vector when ``e`` is one), or a part of the index ``whole``."""
         if isinstance(e, IntImm):
             return str(e.value)
         out = self.out
@@ -113,7 +113,9 @@ class Generator(Dispatch):
         if found is not None:
             return found
         before = out.impure, out.block
-        found = self._wide(e, self.in_address(e))
+        around, self.address = self.address, e if whole is None else whole
+        found = self._wide(e, self.expr(e))
+        self.address = around
         if before == (out.impure, out.block) and not (self.speculative or self.mask or out.terminated):
             out.indices[e] = found
         return found
@@ -131,6 +133,12 @@ class Generator(Dispatch):
         value = self.expr(e)
         self.address = around
         return value
+
+    def store(self, text: str, memory: Var) -> None:
+        """Emit a store to ``memory``. Of the loads before it, those of other memory stay as they are."""
+        owned, place = self.owned_pointers, self.env.get(memory)
+        loads = self.out.loads.items() if memory in owned else ()
+        self.out.emit(text, {m: names for m, names in loads if m in owned and self.env.get(m) != place})
 
     def convert(self, value: str, source: DType, target: DType) -> str:
         return self.convert_.convert(value, source, target)

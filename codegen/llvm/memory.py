@@ -11,11 +11,11 @@ from typing import Any
 
 from tir.aliases import shares_memory
 from tir.arith import Analyzer
-from tir.arith.linear import linear
+from tir.arith.linear import is_index, linear
 from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.buffer import Buffer
 from tir.dtype import DType
-from tir.expr import BufferLoad, Expr, IntImm, as_expr, constant
+from tir.expr import Add, BufferLoad, Expr, IntImm, Sub, as_expr, constant
 from tir.node import cached_property, once
 from tir.transform.layout import dot
 
@@ -40,8 +40,10 @@ def element_strides(buffer: Buffer) -> Sequence[Expr | int]:
 class Access:
     """The location of a load or store: the index of its first lane, and how far the others are, or a vector of indices."""
 
-    def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...]):
+    def __init__(self, g: Generator, buffer: Buffer, indices: tuple[Expr, ...], is_made: bool = True):
         self.g, self.buffer, self.indices = g, buffer, indices
+        self.is_made = is_made  # of an address alone it is not known that it is in bounds
+        self.constant = 0  # of the index, beside ``first``
         lanes_of = [i.dtype.lanes for i in indices]
         self.lanes = max(lanes_of, default=1)
         if buffer.dtype.lanes > 1 and self.lanes > 1:
@@ -50,6 +52,15 @@ class Access:
         if len(strides) != len(indices):
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
         self.offsets: tuple[int, ...] | None = (0,) * self.lanes  # of each lane from the first
+        self.vector: str | None = None
+        if len(indices) == 1 and isinstance(strides[0], int) and strides[0] == 1 and buffer.elem_offset is None:
+            (index,) = indices
+            found = (index, self.offsets) if self.lanes == 1 else lane_offsets(index)
+            if found is not None:
+                first, self.offsets = found
+                rest, self.constant = _apart(first)
+                self.first = g.index(rest, first)
+                return
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
         for index, lanes, stride in zip(indices, lanes_of, strides):
@@ -57,13 +68,10 @@ class Access:
             if found is not None and (isinstance(stride, int) or not any(found[1])):
                 offsets.append(self._scaled(g.index(found[0]), stride, 1))
                 if any(found[1]):
-                    is_flat = len(indices) == 1 == stride
-                    scaled = (a + b * stride for a, b in zip(self.offsets, found[1]))  # type: ignore
-                    self.offsets = found[1] if is_flat else tuple(scaled)
+                    self.offsets = tuple(a + b * stride for a, b in zip(self.offsets, found[1]))  # type: ignore
             else:
                 vectors.append(self._scaled(g.index(index), stride, lanes))
         self.first = self._sum(offsets, 1)
-        self.vector: str | None = None
         if vectors:
             self.vector = self._sum([self._from_first(), *vectors], self.lanes)
             self.offsets = None
@@ -105,7 +113,7 @@ class Access:
 
     def _from_first(self) -> str:
         """The vector of the indices of lanes at constant offsets."""
-        base = self.g.out.splat("i64", self.first, self.lanes)
+        base = self.g.out.splat("i64", self._sum([self.first, str(self.constant)], 1), self.lanes)
         if not any(self.offsets):  # type: ignore[arg-type]
             return base
         steps = ", ".join(f"i64 {offset}" for offset in self.offsets)  # type: ignore[union-attr]
@@ -134,20 +142,24 @@ class Access:
         return total if constant == 0 else self.g.out.value(f"add nsw {type_} {total}, {constant}")
 
     def pointer(self, offset: int = 0) -> str:
-        """The address of the first lane, ``offset`` elements further."""
-        g, dtype = self.g, self.buffer.dtype
-        base = g.expr(self.buffer.data)
-        index = self.first
-        if offset:
-            index = g.out.value(f"add nsw i64 {index}, {offset}")
-        if index == "0":
-            return base
+        """The address of the first lane, ``offset`` elements further: in a block, from another one at a constant distance, if that is in bounds."""
+        g, dtype, out = self.g, self.buffer.dtype, self.g.out
+        base, constant = g.expr(self.buffer.data), self.constant + offset
         element = f"[{dtype.lanes} x {memory_element(dtype)}]" if dtype.lanes > 1 else memory_element(dtype)
-        return g.out.value(f"getelementptr inbounds {element}, ptr {base}, i64 {index}")
+        place = (base, element, self.first)
+        near, at = out.places.get(place, (base, 0))
+        index = str(constant - at) if near is not base else self._sum([self.first, str(constant)], 1)
+        if index == "0":
+            return near
+        made = out.value(f"getelementptr inbounds {element}, ptr {near}, i64 {index}")
+        is_sure = self.is_made and not (g.mask or g.speculative or out.terminated)
+        if near is base and is_sure and self.first.startswith("%"):
+            out.places[place] = made, constant
+        return made
 
     def element(self, index: str) -> str:
         """The address of the element at an int64 index, from the buffer's offset on."""
-        base, place = self.g.expr(self.buffer.data), self._sum([self.first, index], 1)
+        base, place = self.g.expr(self.buffer.data), self._sum([self.first, str(self.constant), index], 1)
         return self.g.out.value(f"getelementptr inbounds {memory_element(self.buffer.dtype)}, ptr {base}, i64 {place}")
 
     def pointers(self) -> str:
@@ -157,6 +169,16 @@ class Access:
         index = self._from_first() if self.vector is None else self.vector
         element = memory_element(self.buffer.dtype)
         return g.out.value(f"getelementptr inbounds {element}, ptr {base}, {vector('i64', self.lanes)} {index}")
+
+
+def _apart(index: Expr) -> tuple[Expr, int]:
+    """An index without its constant, and that: one computation serves all indices that differ in it alone."""
+    if type(index) in _SUMS and type(index.b) is IntImm and is_index(index.dtype):
+        return index.a, index.b.value if type(index) is Add else -index.b.value
+    return index, 0
+
+
+_SUMS = {Add, Sub}
 
 
 def from_memory(g: Generator, value: str, dtype: DType) -> str:
@@ -185,6 +207,14 @@ def alignment(dtype: DType) -> int:
 @expr_rule(BufferLoad)
 def _load(g: Generator, e: BufferLoad) -> str:
     access = Access(g, e.buffer, e.indices)
+    around, g.out.source = g.out.source, e.buffer.data
+    value = _loaded(g, e, access)
+    g.out.source = around
+    return value
+
+
+def _loaded(g: Generator, e: BufferLoad, access: Access) -> str:
+    """The value of a load."""
     dtype, align = e.buffer.dtype, alignment(e.buffer.dtype)
     element, lanes = memory_element(dtype), access.lanes
     in_force = None if e in g.speculatable else g.mask
@@ -251,7 +281,7 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
     if lanes == 1:
         if g.mask is not None:
             raise g.error(f"scalar store to `{buffer.name}` under a vector condition")
-        g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
+        g.store(f"store {type_} {text}, ptr {access.pointer()}, align {align}", buffer.data)
         return
     mask = g.mask if g.mask_lanes == lanes else None
     flags = vector("i1", lanes)
@@ -268,10 +298,10 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
             args = [(part.type, padded), ("ptr", access.pointer()), ("i32", str(align)), (part.mask_type, part.mask)]
             g.out.call(f"llvm.masked.store.{mangled(element, part.lanes)}.p0", "void", args)
         else:
-            g.out.emit(f"store {type_} {text}, ptr {access.pointer()}, align {align}")
+            g.store(f"store {type_} {text}, ptr {access.pointer()}, align {align}", buffer.data)
     elif access.step == -1 and mask is None:
         turned = reversed_lanes(g, text, type_, lanes)
-        g.out.emit(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}")
+        g.store(f"store {type_} {turned}, ptr {access.pointer(1 - lanes)}, align {align}", buffer.data)
     elif access.step == 1:
         if g.out.truncations:  # constant masks of narrowed integers are compiled wrongly: see loops.py
             known = g.out.value(f"icmp ne i32 {g.out.value(g.out.hidden('i32', '1'))}, 0")
@@ -281,7 +311,7 @@ def _put(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, t
     elif mask is None and access.offsets is not None:
         for lane, offset in enumerate(access.offsets):
             one = g.out.value(f"extractelement {type_} {text}, i64 {lane}")
-            g.out.emit(f"store {element} {one}, ptr {access.pointer(offset)}, align {align}")
+            g.store(f"store {element} {one}, ptr {access.pointer(offset)}, align {align}", buffer.data)
     else:
         on = flags, mask or splat("i1", "true", lanes)
         args = [(type_, text), (vector("ptr", lanes), access.pointers()), ("i32", str(align)), on]

@@ -389,7 +389,7 @@ def _address_of(g: Generator, e: Call) -> str:
     load = e.args[0]
     if not isinstance(load, BufferLoad):
         raise g.error(f"`{e!r}`: address_of takes an element of a buffer")
-    return Access(g, load.buffer, load.indices).pointer()
+    return Access(g, load.buffer, load.indices, is_made=False).pointer()
 
 
 @op_rule("tvm_access_ptr")

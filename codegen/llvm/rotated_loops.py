@@ -17,7 +17,7 @@ from .types import memory_element, value_type
 
 UNROLL, NO_VECTORS = '!"llvm.loop.unroll.full"', '!"llvm.loop.vectorize.enable", i1 false'
 ROLLED = '!"llvm.loop.unroll.disable"'
-LONG = 150  # lines of a body: copies of it hide no more latency, and LLVM takes half as long again for them
+LONG = 100  # lines of a body: copies of it hide no more latency, and LLVM takes half as long again for them
 
 
 def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[str]) -> None:

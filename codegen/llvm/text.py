@@ -7,7 +7,8 @@ takes a small part of a compilation's time.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .types import mangled, vector
@@ -18,6 +19,8 @@ _VALUES = (  # pure instructions
     "extractelement fadd fsub fmul fcmp bitcast ptrtoint inttoptr"
 )
 _PURE = frozenset(_VALUES.split())
+_WRITING = frozenset(("call", "atomicrmw"))
+_READING = re.compile(r"call [^@]*@llvm\.(?!x86|aarch64)")  # intrinsics with results: what writes memory has none
 _DIVISIONS = frozenset(("udiv", "sdiv", "urem", "srem"))
 _DIVISION = re.compile(r"[us](?:div|rem) .*%\S+$")  # by a divisor known only at run time
 
@@ -154,6 +157,9 @@ class FunctionText:
         self.known: dict[str, str] = {}  # names of the pure instructions of this block, for reuse
         self.fitting: set[str] = set()  # arithmetic of indices in this block that does not overflow
         self.indices: dict[Any, str] = {}  # and of the indices made of these alone, by their expressions
+        self.places: dict[tuple[str, str, str], tuple[str, int]] = {}  # addresses in bounds: see Access.pointer
+        self.loads: dict[Any, dict[str, str]] = {}  # names of the loads of this block, by memory that has not changed
+        self.source: Any = None  # the memory that loads read, if that is known
         self.impure = 0  # results so far of other instructions
         self.before_return = ""  # an instruction to emit before every return
         self.after_call = ""  # an instruction to emit after every call of our own code
@@ -169,23 +175,38 @@ class FunctionText:
         self.count += 1
         return f"{hint}.{self.count}"
 
-    def emit(self, text: str) -> None:
+    def emit(self, text: str, kept: Mapping[Any, dict[str, str]] = MappingProxyType({})) -> None:
+        """Emit an instruction without a result, after which only the memory of the loads ``kept`` is known to be as before."""
+        self._line(text)
+        if self.loads:
+            self.loads = dict(kept)
+
+    def _line(self, text: str) -> None:
         if not self.terminated:
             self.lines.append("  " + text)
 
     def value(self, text: str) -> str:
-        """Emit an instruction with a result; its name. A pure instruction is emitted once per block."""
+        """Emit an instruction with a result; its name. A pure instruction is emitted once per block, a load once until its memory may change."""
         name = self.known.get(text)
         if name is not None:
             return name
-        name = self.fresh()
-        self.emit(f"{name} = {text}")
         operation = text[: text.find(" ")]
+        if operation == "load" and self.source is not None:
+            known = self.loads.setdefault(self.source, {})
+            if text in known:
+                self.impure += 1
+                return known[text]
+            if not self.terminated:
+                known[text] = f"%v{self.count + 1}"
+        name = self.fresh()
+        self._line(f"{name} = {text}")
         if operation in _DIVISIONS and _DIVISION.match(text):
             self.divisions += 1
         self.truncations += operation == "trunc"
         if operation not in _PURE:
             self.impure += 1
+            if operation in _WRITING and not _READING.match(text):
+                self.loads.clear()
         elif not self.terminated:
             self.known[text] = name
         return name
@@ -196,9 +217,8 @@ class FunctionText:
             self.lines.append(f"  br label %{label}")
         self.lines.append(f"{label}:")
         self.block, self.terminated = label, False
-        self.known.clear()
-        self.fitting.clear()
-        self.indices.clear()
+        for known in (self.known, self.fitting, self.indices, self.places, self.loads):
+            known.clear()
 
     def jump(self, label: str) -> None:
         self.emit(f"br label %{label}")

@@ -106,8 +106,7 @@ def main(a: T.handle, B: T.Buffer((6, 24), "float32")):
             B[i, j * 8 + k] = A[{index}] + A[{index} + 1]
 """
     loads = re.findall(r"load <8 x float>, ptr (\S+),", tir.build(parse(text)).source("llvm"))
-    steps = re.findall(r"add nsw i64 \S+, 7\n", tir.build(parse(text)).source("llvm"))
-    assert (len(loads), len(steps)) == (4, 1 if whole else 2)
+    assert len(loads) == (2 if whole else 4)
 
 
 PATTERN = """

@@ -130,7 +130,11 @@ class Simplifier:
         if not self.ctx.facts and form.is_of_variables and form.fits(e.dtype):
             known, at = self.ctx.sums, (*form.items(), form.const, e.dtype)
             if at not in known:
-                known[at] = form.build(e.dtype)
+                made = form.build(e.dtype)
+                if form.const and type(made) in (Add, Sub) and type(made.b) is IntImm:
+                    # sums that differ in the number have the rest in common
+                    made = made.updated(a=known.setdefault((*form.items(), 0, e.dtype), made.a))
+                known[at] = made
             return known[at]  # nothing cancels, and it varies: variables of one value are numbers in it
         products = any(len(f) > 1 or isinstance(f[0], Mul) for f, _ in form.items())  # pyright: ignore[reportGeneralTypeIssues]
         if products and is_exact(self.ctx, e):
