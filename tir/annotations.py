@@ -1,4 +1,4 @@
-"""The annotations of loops and blocks that steps, lowering and code generators read. Others are the user's own."""
+"""The annotations of loops, blocks and functions that steps, lowering and code generators read. Others are the user's own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ PARTITION_HINT = "pragma_loop_partition_hint"
 UNROLL, UNROLL_STEPS, UNROLL_EXPLICIT = "pragma_unroll", "pragma_auto_unroll_max_step", "pragma_unroll_explicit"
 IMPORTS = ("pragma_import_llvm", "pragma_import_c")
 STREAMED, STREAMED_LINES = "pragma_nontemporal", "pragma_nontemporal_lines"
+
+# attributes of functions: their constant parameters (by number, as in TVM), and that they are called once: compiling them costs more than running them
+CONSTANT, BY_NUMBER, ONCE = "tir.constant", "layout_free_buffers", "tir.once"
 
 KNOWN = (
     PRIVATE, *EXPLICIT.values(), STAGE, ORDER, ASYNC, DOUBLE_BUFFER, THROUGH_REGISTERS, DIM_ALIGN, SWIZZLE,

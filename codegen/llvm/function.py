@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from tir.aliases import may_alias, overlapping
+from tir.annotations import ONCE
 from tir.errors import BuildError
 from tir.expr import BufferLoad, Cast, IntImm, Let, Var
 from tir.function import IRModule, PrimFunc
 from tir.progress import track
-from tir.schedule.constants import ONCE
 from tir.stmt import BufferStore, For, LetStmt, Stmt, While
 from tir.visit import Somewhere, has_load, kinds, nodes_of, uses_var
 

@@ -9,10 +9,10 @@ import pytest
 
 import tir
 from tir import te
+from tir.annotations import CONSTANT
 from tir.expr import constant
 from tir.interp import run
 from tir.library.conv import Layer, conv2d_nchw, conv2d_nhwc
-from tir.schedule.constants import CONSTANT
 from tir.script import parse
 from tir.testing import assert_same_result
 from tir.tune.nest import Nest

@@ -7,7 +7,7 @@ import pytest
 
 import tir
 from tir import ops, te
-from tir.schedule.constants import CONSTANT
+from tir.annotations import CONSTANT
 from tir.testing import assert_same_result
 from tir.tune.rules.transformed import transformed
 from tir.tune.space import Env, block_names

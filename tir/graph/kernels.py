@@ -15,6 +15,7 @@ from codegen import disk
 from codegen.build import machine_of
 from codegen.program_key import program_key
 
+from ..annotations import CONSTANT, ONCE
 from ..buffer import Buffer, decl_buffer
 from ..dtype import DType
 from ..expr import IntImm
@@ -22,7 +23,7 @@ from ..function import IRModule, PrimFunc
 from ..names import identifier, unique_name
 from ..node import frozendict
 from ..progress import track
-from ..schedule.constants import CONSTANT, ONCE, folding, places
+from ..schedule.constants import folding, places
 from ..target import CPUS, Target
 from ..transform import cpu_pipeline
 from ..transform.pipeline import begun_of, go_on_from, lowered_before

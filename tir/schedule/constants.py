@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..aliases import may_alias, parameter_pointers, shares_memory, sharing
 from ..analysis.contents import free_in
 from ..analysis.effects import Effects, effects
+from ..annotations import BY_NUMBER, CONSTANT
 from ..buffer import Buffer
 from ..dtype import HANDLE
 from ..errors import TirError
@@ -22,10 +23,6 @@ from ..names import did_you_mean, unique_name
 from ..node import cached_property, frozendict, once
 from ..stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ..visit import free_vars, substitute, walk
-
-CONSTANT = "tir.constant"
-ONCE = "tir.once"  # the attribute of a function that is called once: compiling it costs more than running it
-BY_NUMBER = "layout_free_buffers"  # the attribute of TVM
 
 
 class Folded(NamedTuple):

@@ -37,7 +37,7 @@ class Task:
 
     def __init__(self, mod: Any, about: dict[str, Any]):
         from tir.function import IRModule
-        from tir.testing.oracle import random_inputs
+        from tir.interp.same_results import random_inputs
 
         self.func = next(iter(IRModule.of(mod).functions.values()))
         self.mod, self.target = mod, about["target"]
@@ -223,11 +223,15 @@ class _Once:
     @staticmethod
     def of(mod: Any, target: Any) -> _Once | None:
         """None for a program of several functions, and for one of which nothing can be folded."""
+        from tir.annotations import BY_NUMBER, CONSTANT
         from tir.function import IRModule
-        from tir.schedule.constants import at_each_call, fold_constants
 
         func, *others = IRModule.of(mod).functions.values()
-        return None if others or at_each_call(func) is func else _Once(func, fold_constants(func), target)
+        if others or not (CONSTANT in func.attrs or BY_NUMBER in func.attrs):
+            return None
+        from tir.schedule.constants import at_each_call, fold_constants
+
+        return None if at_each_call(func) is func else _Once(func, fold_constants(func), target)
 
     def arguments(self, args: list[Any]) -> list[Any]:
         """The arguments at each call, in the place of those of the whole program."""
