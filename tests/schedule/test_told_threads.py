@@ -12,37 +12,28 @@ TOLD = ("mma_gemm", "conv2d", "tensor_core_gemm")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sets_agree_that_threads_read_their_own(name, monkeypatch):
-    kernels, told = thread_memory._Kernels, []
-    plain = kernels._reads_its_own
+def test_sets_agree_that_threads_read_and_write_elements_of_their_own(name, monkeypatch):
+    kernels, read, written = thread_memory._Kernels, [], []
+    reads, determined = kernels._reads_its_own, shared_writes._determined
 
-    def compared(self, buffer, users):
-        found = plain(self, buffer, users)
+    def compared_reads(self, buffer, users):
+        found = reads(self, buffer, users)
         if found:
-            told.append(buffer)
+            read.append(buffer)
             assert isinstance(decide(self._foreign_value, buffer, users), (Undecided, type(None)))
         return found
 
-    monkeypatch.setattr(kernels, "_reads_its_own", compared)
-    load(name).small()
-    assert told or name not in TOLD
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sets_agree_that_threads_write_elements_of_their_own(name, monkeypatch):
-    told = []
-    plain = shared_writes._determined
-
-    def compared(stores, unit, access, other):
-        found = plain(stores, unit, access, other)
-        told.extend(found)
+    def compared_writes(stores, unit, access, other):
+        found = determined(stores, unit, access, other)
+        written.extend(found)
         for thread in found:
             assert not shared_writes._at_once(stores, unit, access, other, thread)
         return found
 
-    monkeypatch.setattr(shared_writes, "_determined", compared)
+    monkeypatch.setattr(kernels, "_reads_its_own", compared_reads)
+    monkeypatch.setattr(shared_writes, "_determined", compared_writes)
     load(name).small()
-    assert told or name not in TOLD
+    assert (read and written) or name not in TOLD
 
 
 def test_a_kernel_of_fragments_needs_no_sets_for_its_threads(monkeypatch):
