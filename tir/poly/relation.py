@@ -122,7 +122,7 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
     limit = _current.limit or _Limit()
     context, steps = _isl().DEFAULT_CONTEXT, FIRST_STEPS
     while True:
-        left, start = limit.left(), thread_time()
+        left = limit.left()
         if left < 0.0:
             raise limit.ran_out()
         context.reset_operations()
@@ -134,8 +134,8 @@ def _run(operation: Callable[..., R], *args: Any) -> R:
                 raise
         finally:
             context.set_max_operations(0)
-        took = thread_time() - start
-        more = (max(left - took, 0.0) / took) ** (1 / COST)
+        after = limit.left()
+        more = (max(after, 0.0) / (left - after)) ** (1 / COST)
         if more < 2.0:
             raise limit.ran_out()
         steps = int(steps * min(more, MOST_MORE))
