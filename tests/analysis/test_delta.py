@@ -125,9 +125,9 @@ def _agree(monkeypatch) -> list[str]:
 
 def test_random_schedules_get_the_same_answers(monkeypatch):
     asked = _agree(monkeypatch)
-    report = run(40, seed=7100, steps=10, llvm_every=0, families=EVERY, log=False)
+    report = run(24, seed=7100, steps=10, llvm_every=0, families=EVERY, log=False)
     assert not report.failures, report.failures
-    assert asked.count("parallel_loops") > 20
+    assert asked.count("parallel_loops") > 10
 
 
 @pytest.mark.parametrize("name", ["sgemm", "softmax", "tensor_core_gemm"])

@@ -26,7 +26,7 @@ STEPS = [
 def test_moves_that_are_legal_by_form_keep_results():
     """The executor judges each of them: see the fuzzer."""
     with recorded() as questions:
-        report = run(80, seed=4000, steps=10, llvm_every=0, families=EVERY, primitives=STEPS, log=False)
+        report = run(40, seed=4000, steps=10, llvm_every=0, families=EVERY, primitives=STEPS, log=False)
     assert not report.failures, report.failures
     moves = [q for q in questions if isinstance(q, SameMeaning)]
     assert sum(q.answer_by(Tier.SIMPLE_BLOCK).is_proved for q in moves) > 5

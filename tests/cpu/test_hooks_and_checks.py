@@ -213,7 +213,7 @@ def strided(tmp_path_factory):
 SIZES = st.sampled_from([0, 1, 2, 3])
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_tensors_are_taken_that_python_takes(strided, data):
     module, library = strided

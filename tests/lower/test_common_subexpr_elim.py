@@ -188,7 +188,7 @@ def random_body(
 
 def test_random_programs_compute_the_same():
     named = 0
-    for seed in range(100):
+    for seed in range(50):
         func = program("\n".join(random_body(random.Random(seed))))
         made = common_subexpr_elim(func)
         named += sum(isinstance(s, LetStmt) for s in walk(made)) > sum(isinstance(s, LetStmt) for s in walk(func))
@@ -197,4 +197,4 @@ def test_random_programs_compute_the_same():
         assert_same_result(func, made, args, engines=engines)
         assert_roundtrip(made)
         assert common_subexpr_elim(made) is made or computed(common_subexpr_elim(made), "/") <= computed(made, "/")
-    assert named > 25
+    assert named > 12
