@@ -165,8 +165,8 @@ def outcomes(tmp_path, monkeypatch):
         chosen = [m for m in all_mutants if not names or m.key(PROGRAM).partition(": ")[2] in names]
         run(tmp_path, chosen, [str(tmp_path)], ["mutated_program.py"], store, limits, record)
 
-    outcomes([], Limits(1, 60))
-    yield found, lambda names: forgotten(store) or outcomes(names, Limits(1, 60, measuring=-1))
+    outcomes([], Limits(0.5, 60))
+    yield found, lambda names: forgotten(store) or outcomes(names, Limits(0.5, 60, measuring=-1))
     for name in ("mutated_program", "test_mutated_program"):
         sys.modules.pop(name, None)
     assert (tmp_path / "mutated_program.py").read_text() == PROGRAM
