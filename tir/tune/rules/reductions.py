@@ -48,7 +48,8 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
     elif not adds_bytes(nest, env) and along is not None and lies_along(nest, along, lanes, near):
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not along]
-        streamed = near is walks and _streams(nest, env) and (along.extent is None or volume(nest.reduce) > FEW)
+        is_wide = volume(nest.reduce) > FEW if along.extent else along.size >= 2 * lanes
+        streamed = near is walks and _streams(nest, env) and is_wide
         strip = (_along_streamed_result if streamed else along_result)(made, nest, along, outer, env)
         if not streamed:
             _read_panels_ahead(made, nest, along, env)
@@ -84,7 +85,7 @@ def lies_along(nest: Nest, along: Axis | None, lanes: int, near: Near = walks) -
     """Whether results are vectors along the axis ``along``, of what is loaded as vectors; or part of one, but for few terms in straight code."""
     if along is None or not near(nest, along):
         return False
-    is_short = along.extent is not None and is_part(along.size, lanes) and volume(nest.reduce) > CLOSE
+    is_short = is_part(along.size, lanes) and volume(nest.reduce) > CLOSE
     return is_short or along.size >= lanes
 
 
