@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import tir
+from tests.page_ends import at_page_ends
 from tir.script import parse
 from tir.testing.oracle import assert_roundtrip
+from tir.visit import walk
 
 LOOP = """
 @T.prim_func
@@ -92,3 +94,27 @@ def main(P: T.Buffer((8,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((8,
         results.append(np.zeros(8, "int32"))
         tir.build(func, target)(places, data, results[-1])
     np.testing.assert_array_equal(*results)
+
+
+def test_lets_in_lanes_that_a_guard_leaves_out() -> None:
+    """As the two results of an arg-reduction of columns have them: a vector under a mask, not a loop."""
+    func = parse("""
+@T.prim_func
+def main(x: T.handle, at: T.Buffer((16,), "int32"), n: T.int32):
+    m = T.int32()
+    A = T.match_buffer(x, (m,), "float32")
+    for i in T.vectorized(16):
+        if i < n:
+            with T.LetStmt(A[i] / 2.0) as v:
+                with T.LetStmt(T.Select(v > 1.0, i, 100 // (m + i - 1))) as w:
+                    at[i] = w + T.Cast("int32", A[m - 1])
+""")
+    lowered = tir.lower(func)["main"]
+    assert not any(isinstance(n, tir.stmt.For) for n in walk(lowered.body))
+    built = at_page_ends(tir.build(func, "llvm")["main"])
+    for count, size in ((0, 1), (3, 3), (13, 14), (16, 16)):
+        data = np.linspace(0, 5, size).astype("float32")
+        got, want = np.full(16, -1, "int32"), np.full(16, -1, "int32")
+        tir.interp.run(func, data, want, count)
+        built(data, got, count)
+        np.testing.assert_array_equal(got, want)

@@ -78,7 +78,7 @@ class _Vectorizer:
         if isinstance(s, IfThenElse):
             return self.condition(s, strict)
         if isinstance(s, LetStmt):
-            return self.let(s)
+            return self.let(s, strict)
         if isinstance(s, (DeclBuffer, AttrStmt)):
             if isinstance(s, AttrStmt) and uses_var(s.value, self.vectors):
                 raise NotVector(f"the attribute {s.attr_key} differs between lanes")
@@ -112,12 +112,12 @@ class _Vectorizer:
         other = None if s.else_case is None else self.stmt(s.else_case, strict)
         return s.replace(then_case=self.stmt(s.then_case, strict), else_case=other)
 
-    def let(self, s: LetStmt) -> Stmt:
+    def let(self, s: LetStmt, strict: bool) -> Stmt:
         vectors = uses_var(s.value, self.vectors)
         value = self.wide(self.expr(s.value)) if vectors else s.value
         self.forget(s.var)
         if not vectors:
-            return s.replace(body=self.stmt(s.body))
+            return s.replace(body=self.stmt(s.body, strict))
         var = s.var.replace(dtype=value.dtype)
         self.vectors[s.var] = var
         # a part left scalar could not see one lane of the value: all of the body, or none
@@ -233,7 +233,9 @@ def _writes(s: Stmt) -> bool:
 
 
 def _lanewise_stores(s: Stmt) -> bool:
-    """Whether ``s`` consists of stores only, which can be masked lane by lane."""
+    """Whether ``s`` consists of stores only, and of lets around them, which can be masked lane by lane."""
+    if isinstance(s, LetStmt):
+        return _lanewise_stores(s.body)
     if isinstance(s, SeqStmt):
         return all(_lanewise_stores(x) for x in s.stmts)
     if isinstance(s, IfThenElse):
