@@ -10,7 +10,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ...expr import BufferLoad, choice_parts
+from ...expr import BufferLoad, IntImm, choice_parts
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var, walk
@@ -255,7 +255,8 @@ class _Tile:
             places = way.places(wide)
             each = (load.stride(self.column.var) or 0) * load.buffer.dtype.bytes // way.step
             cost *= self._reading if wide > 1 and places > FOLLOWED else 1.0
-            cost *= CONFLICT if collide({n * each // LINE for n in range(places)}) else 1.0
+            is_known = isinstance(load.step(self.column.var), IntImm)  # rows of any length begin in any set
+            cost *= CONFLICT if is_known and collide({n * each // LINE for n in range(places)}) else 1.0
         return cost
 
     @cached_property
@@ -274,6 +275,8 @@ class _Tile:
         one at a time where each asks for the ends of the row."""
         size = 1 if self.column is None else self.column.size
         whole, rest = divmod(-(-self.along.size // self.lanes), vectors)
+        if rest and self.along.extent is None:
+            whole, rest = whole + 1, 0  # masks leave out what is beyond the end
         each = whole * self._instructions(wide, vectors) + (self._instructions(wide, rest) if rest else 0)
         return -(-size // wide) * each
 
