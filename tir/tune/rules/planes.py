@@ -23,7 +23,12 @@ def planes(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         return []
     last, lanes = nest.reduce[-1], env.lanes(nest.width)
     together = continued(last, nest.reduce, nest.loads) if walks(nest, last) else []
-    if len(together) < 2 or volume(together) < 2 * lanes or last.size % lanes == 0:
+    if (
+        len(together) < 2
+        or volume(together) < 2 * lanes
+        or last.size % lanes == 0
+        or sum(a.extent is None for a in together) > 1
+    ):
         return []
     if lies_along(nest, nest.contiguous(), lanes):
         return []

@@ -115,7 +115,7 @@ def row_of(nest: Nest, lanes: int, near: Near = walks) -> Axis | None:
     rows = [
         a
         for a in nest.reduce
-        if _fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes) or _is_short_sum(nest, a, lanes)
+        if fills(a, lanes) or (a.size == lanes and terms >= 2 * lanes) or _is_short_sum(nest, a, lanes)
     ]
     return next((a for a in reversed(rows) if near(nest, a)), None)
 
@@ -141,7 +141,7 @@ def adds_bytes(nest: Nest, env: Env) -> bool:
     return row.size >= GROUPED and all(difference_of_bytes(term.value) is not None for term in update.combination.terms)
 
 
-def _fills(axis: Axis, lanes: int) -> bool:
+def fills(axis: Axis, lanes: int) -> bool:
     """Whether terms along ``axis`` are worth vectors of partial sums: where the length is symbolic, a short row is a part of one."""
     return axis.extent is None or axis.size >= 2 * lanes
 
@@ -484,7 +484,7 @@ def parts_of(sch: Schedule, stage: Nest, lanes: int) -> list[BlockRV]:
     """The blocks of partial results of a sum along a row, as :func:`in_parts`; none where the row is short, or is no walk
     through memory."""
     along = stage.reduce[-1]
-    is_row = _fills(along, lanes) or is_short(along.size, lanes)
+    is_row = fills(along, lanes) or is_short(along.size, lanes)
     fits = len(stage.reduce) == 1 and walks(stage, along) and is_row and len(stage.stores) == 1
     return in_parts(sch, stage.name, along, lanes) if fits else []
 

@@ -10,7 +10,7 @@ from ...schedule.queries import consumers_of, producers_of
 from ..nest import Nest, are_as_long, reach
 from ..space import Env, rule
 from .contraction import Contraction
-from .reductions import is_short, parts_of, place_parts, slides_close, walks
+from .reductions import fills, is_short, parts_of, place_parts, slides_close, walks
 from .spatial import UNROLL, share_out, stream, vectorize
 
 LONG = 16  # operations of a function of one number
@@ -77,7 +77,7 @@ def _is_apart(stage: Nest, of: Nest, lanes: int) -> bool:
     makes vectors of it; or is of windows that slide along the row: a rule keeps these in registers."""
     *others, along = stage.reduce
     each = _has_columns(stage, of)
-    is_long = (bool(others) or each) and walks(stage, along) and along.size >= 2 * lanes
+    is_long = (bool(others) or each) and walks(stage, along) and fills(along, lanes)
     return is_long or (each and slides_close(stage, stage.spatial[-1], lanes // 4))
 
 
