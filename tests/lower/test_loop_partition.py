@@ -418,3 +418,29 @@ def f(A: T.Buffer((63,), "float32"), B: T.Buffer((63,), "float32")):
     stores = [s for s in statements(made.body) if isinstance(s, BufferStore)]
     assert [s.indices[0].dtype.lanes for s in stores] == [16, 16]
     assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
+def test_empty_vectors_of_a_last_strip_are_left_out():
+    """How many are there is asked before a loop inside: the last of them is under a mask, and others are none."""
+    func = parse("""
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    B = T.match_buffer(b, (m,), "int32")
+    for i in range((n + 11) // 12):
+        for k in range(7):
+            for j in T.unroll(3):
+                for l in T.vectorized(4):
+                    if T.likely(i * 12 + j * 4 + l < n):
+                        A[i * 12 + j * 4 + l] = A[i * 12 + j * 4 + l] * 3 + B[k] + j
+""")
+    made = tir.transform.loop_partition(func)
+    inner = [n for n in walk(made.body) if isinstance(n, For) and n.loop_var.name == "k"]
+    asked = [sum(isinstance(n, IfThenElse) for n in walk(loop)) for loop in inner]
+    assert asked == [0, 1, 1, 1], made.script()  # full strips, and those of three vectors, of two and of one
+    for n in range(26):
+        found, wanted, other = np.arange(n, dtype="int32"), np.arange(n, dtype="int32"), np.arange(7, dtype="int32")
+        tir.interp.run(func, wanted, other)
+        tir.interp.run(made, found, other)
+        np.testing.assert_array_equal(found, wanted)

@@ -119,7 +119,10 @@ class _Cutter:
                 bare = _Decider(self.analyzer).visit(body)
                 decided |= bare is not body
                 again = self.demanded(s) and isinstance(low, IntImm) and isinstance(extent, IntImm)
-                written_out = self.by_rest(substitute(bare, {var: low})) if is_rest else None
+                written_out = is_rest and (
+                    self.by_rest(substitute(bare, {var: low}))
+                    or self.by_number(s.updated(loop_var=var, body=bare), _SPEED_KINDS)
+                )
                 body = written_out or (bare if again and extent.value > 1 else self.visit(bare))
             if is_nop(body):
                 continue
@@ -137,7 +140,10 @@ class _Cutter:
         that number in each of its iterations: a tile of rows in registers then sums as many as there are in straight code. None
         where none would."""
         asked = (
-            n for c, _ in _asked_again(tail, {}) for n in walk(self.analyzer.simplify(c)) if isinstance(n, FloorMod)
+            n
+            for c, _ in _asked_again(tail, {}, ("unrolled",))
+            for n in walk(self.analyzer.simplify(c))
+            if isinstance(n, FloorMod)
         )
         outer = set(free_vars(tail))
         rest = next((n for n in asked if isinstance(n.b, IntImm) and outer.issuperset(free_vars(n))), None)
@@ -159,11 +165,11 @@ class _Cutter:
             lambda less, n: IfThenElse(GE(rest, const(n, rest.dtype)), known(n), less), range(1, most), known(0)
         )
 
-    def by_number(self, s: For) -> Stmt | None:
+    def by_number(self, s: For, speed: Collection[str] = ("unrolled",)) -> Stmt | None:
         """The body of a loop, written out for each number of iterations of an unrolled loop inside that a guard lets pass, where a loop between
         would ask for that number in each of its iterations: a tile in registers then has as many vectors of columns as are left. None
         where none would."""
-        found = self.asked_by(s)
+        found = self.asked_by(s, speed)
         if found is None:
             return None
         left, step, most = self.analyzer.simplify(found[0]), *found[1:]
@@ -185,11 +191,11 @@ class _Cutter:
         none = known(0)
         return reduce(lambda less, n: IfThenElse(n[1], known(n[0]), less), versions, None if is_nop(none) else none)
 
-    def asked_by(self, s: For) -> tuple[Expr, int, int] | None:
+    def asked_by(self, s: For, speed: Collection[str]) -> tuple[Expr, int, int] | None:
         """What is left of an extent in each iteration of ``s``, how much of it one of an unrolled loop inside takes, and of how many; None
         where no guard asks for it again and again."""
         outer = set(free_vars(s.body))
-        for part, loop in _asked_again(s.body, {}):
+        for part, loop in _asked_again(s.body, {}, speed):
             step, rest = inequality(_undivided(part), loop.loop_var) or (0, Linear())
             used, most = rest.coefficients() or {}, constant(loop.extent) or 0
             if s.loop_var in used and used.keys() <= outer and step < 0 and 2 <= most <= WRITTEN_OUT:
@@ -303,18 +309,20 @@ class _Cutter:
         return found
 
 
-def _asked_again(item: Stmt, loops: dict[Var, For]) -> Iterator[tuple[Expr, For]]:
-    """The guards of iterations of unrolled loops that a loop between asks again in each of its own; and the loop, the last of several."""
+def _asked_again(item: Stmt, loops: dict[Var, For], speed: Collection[str]) -> Iterator[tuple[Expr, For]]:
+    """The guards of iterations of unrolled loops that a loop between asks again in each of its own; and the loop, the last of several. With
+    vectorized loops in ``speed`` those of lanes of vectors, for the first lane."""
     if isinstance(item, For):
         loops = {**loops, item.loop_var: item}
     elif isinstance(item, IfThenElse):
         for part in _conjuncts(item.condition):
             used = [loop for var, loop in loops.items() if uses_var(part, var)]
-            if {loop.kind for loop in used} == {"unrolled"} and any(x.kind == "serial" for x in loops.values()):
-                yield part, used[-1]
+            if {loop.kind for loop in used} == set(speed) and any(x.kind == "serial" for x in loops.values()):
+                lanes = {loop.loop_var: loop.min for loop in used if loop.kind == "vectorized"}
+                yield substitute(part, lanes), next(loop for loop in reversed(used) if loop.kind == "unrolled")
     for child in item.children():
         if isinstance(child, Stmt):
-            yield from _asked_again(child, loops)
+            yield from _asked_again(child, loops, speed)
 
 
 def _undivided(part: Expr) -> Expr:
@@ -484,7 +492,8 @@ def loop_partition(func: PrimFunc, everything: bool = False) -> PrimFunc:
     where no more than one iteration is left.
 
     Where a loop inside would ask in each of its iterations for how many of an unrolled loop are left, that is asked before, and there is
-    straight code for each number, of strips of up to four; so it is for what is left of a panel of vectors in each iteration of a loop around.
+    straight code for each number, of strips of up to four; so it is for what is left of a panel of vectors in each iteration of a loop around,
+    or of the last strip of vectors of which some are empty.
 
     Done where the guard is ``T.likely``, where vectorized or unrolled loops suffer from it, and for loops annotated
     ``pragma_loop_partition_hint``; with ``everything`` for every guard. In the last two cases also for equalities, for
