@@ -215,7 +215,7 @@ def _leading(sch: Schedule, nest: Nest) -> list[LoopRV]:
 def along_result(sch: Schedule, nest: Nest, along: Axis, outer: Sequence[LoopRV], env: Env) -> LoopRV:
     """Some vectors of the result in registers, over the whole reduction. Returns their loop, the innermost in ``outer``."""
     lanes = vector_of(along.size, env.lanes(nest.width))
-    vectors = max(1, min(UNROLL, along.size // lanes))
+    vectors = max(1, min(UNROLL, along.size // lanes if along.extent else -(-along.size // lanes)))
     outer, tile = _rows_of_tile(sch, nest, along, outer, vectors, env)
     return in_registers(sch, nest, along, outer, (vectors, lanes), tile)
 
