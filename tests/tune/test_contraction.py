@@ -286,10 +286,12 @@ def test_single_pixels_are_one_row_read_in_place_by_few_channels_or_in_whole_lin
 
 
 def test_pixels_are_packed_by_all_threads():
-    func = conv2d_nchw(Layer(1, 14, 8, 256, 3))
-    sch = tir.tune.default(func, "llvm -mcpu=x86-64-v4 -num-cores=2")
-    nests = [[sch.get(loop) for loop in sch.get_loops(block)] for block in ("padded_reindex_pad", "C_update")]
-    assert [next(loop.kind for loop in nest if loop.extent.value > 1) for nest in nests] == ["parallel"] * 2
+    for layer in (Layer(1, 14, 8, 256, 3), Layer(1, 14, 4, 96, 3)):
+        func = conv2d_nchw(layer)
+        sch = tir.tune.default(func, "llvm -mcpu=x86-64-v4 -num-cores=2")
+        nests = [[sch.get(loop) for loop in sch.get_loops(block)] for block in ("padded_reindex_pad", "C_update")]
+        assert [next(loop.kind for loop in nest if loop.extent.value > 1) for nest in nests] == ["parallel"] * 2
+        assert [loop.extent.value for loop in nests[0][1:]] == [3, 3, 3, 16]
     assert_same_result(func, sch.mod, engines=["interpreter"], rtol=1e-4, atol=1e-5)
 
 
