@@ -19,7 +19,11 @@ from tests.tools.generated import FILES, script_stubs
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(typed_script.__file__)
-CHECKERS = {"pyright": ["--pythonpath", sys.executable], "mypy": ["--strict", "--python-executable", sys.executable]}
+CHECKERS = {
+    "pyright": ["--pythonpath", sys.executable],
+    # what it knows of modules that are as they were it keeps for the next run: of NumPy's most of all
+    "mypy": ["--strict", "--python-executable", sys.executable, "--cache-dir", str(ROOT / ".mypy_cache")],
+}
 STRICT = '{"typeCheckingMode": "strict"}'  # pyright's, from a file
 ONLY_STRICT = re.compile(r"\(reportUnknown\w+\)|\[no-untyped-def\]")  # what neither says unless it is strict
 AT_MOST = {"pyright": 5, "mypy": 3}  # of these in the script: a call is no type (`A: T.Buffer((8, 8), "float32")`)
