@@ -512,6 +512,19 @@ def test_panels_that_stay_near_are_used_together(terms: int, is_near: bool):
     assert tiling and tiling.is_packed is not is_near and (tiling.together()[0] == tiling.panels == 4) is is_near
 
 
+@pytest.mark.parametrize(("begins", "vectors"), [("", 2), (", align=64", 4)])
+def test_panels_that_begin_anywhere_are_loaded_by_more_rows(begins: str, vectors: int):
+    """Each of their vectors is in two lines of the cache where the array does not begin with one."""
+    func = product((128, 128), (128, 128), "ik,kj->ij")
+    func = tir.script.from_source(
+        func.script().replace('B: T.Buffer((128, 128), "float32"', f'B: T.Buffer((128, 128), "float32"{begins}')
+    )
+    sch = tir.tune.default(func, "llvm -vector_width=512 -num-cores=1 -l1_bytes=49152 -l2_bytes=2097152")
+    assert sch.get(sch.get_loops("C_update")[-2]).extent.value == vectors
+    if not begins:
+        assert_same_result(func, sch.mod, engines=("llvm",))
+
+
 @pytest.mark.parametrize("init", ["D[vj]", "D[vj] * 2.0 + D[0]", "D[vi]", "B[1, vj]", "A[vi, 0] + B[0, vj]"])
 @pytest.mark.filterwarnings("error")
 def test_what_sums_begin_with_is_padded_where_it_is_read(init: str):

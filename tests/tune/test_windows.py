@@ -300,6 +300,24 @@ def test_vectors_of_rows_that_begin_anywhere_are_stored_side_by_side(row: int, m
     assert sch is not None and sch.get(sch.get_loops("s_update")[-2]).extent.value == vectors
 
 
+@pytest.mark.parametrize(
+    ("begins", "size", "cache", "are_requested"),
+    [("", 128, 32, True), (", align=64", 128, 32, False), ("", 128, 192, False), ("", 1024, 32, False)],
+)
+def test_rows_whose_vectors_lie_in_two_lines_are_requested(begins: str, size: int, cache: int, are_requested: bool):
+    """As those of an array that NumPy made; not of what L1 holds, nor where all rows of the arguments fall into the same sets of it."""
+    x, k = te.placeholder((66, size), name="x"), te.reduce_axis((0, 3), "k")
+    sums = te.compute((64, size), lambda i, j: te.sum(x[i + k, j], axis=k), name="s")
+    text = (
+        te.create_prim_func([x, sums]).script().replace(f'(64, {size}), "float32"', f'(64, {size}), "float32"{begins}')
+    )
+    func = tir.script.from_source(text)
+    sch = offered(func, "s", TARGET.format(512, 1) + f" -l1_bytes={cache << 10}")
+    assert sch is not None and ("T.prefetch(T.address_of(s[" in sch.mod.script()) is are_requested
+    if not begins:
+        assert_same_result(func, sch.mod, engines=("llvm",))
+
+
 def test_lanes_far_from_each_other_are_for_other_rules():
     assert offered(pool((1, 1, 8, 40), 2, 4, 0), "max_pool") is not None
     assert offered(pool((1, 1, 8, 50), 2, 5, 0), "max_pool") is None

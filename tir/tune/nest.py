@@ -28,6 +28,7 @@ from ..transform.layout import dot, strides_of
 from ..visit import has_load, statements, substitute, uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
+LINE = 64  # bytes of a cache line
 NO_FUNCTIONS = (
     "if_then_else",
     "likely",
@@ -180,6 +181,16 @@ class Nest:
     def constants(self) -> frozenset[Buffer]:
         """What constant parameters determine: copies of it cost nothing at a call."""
         return determined(self.func)
+
+    def is_given(self, buffer: Buffer) -> bool:
+        """Whether a call gives the memory of a buffer."""
+        return any(b is buffer for b in self.func.buffer_map.values())
+
+    def crosses_lines(self, buffer: Buffer, pitch: int) -> bool:
+        """Whether vectors along rows of a buffer, ``pitch`` elements apart, may lie in two lines of the cache: rows begin within them, or the buffer does, as
+        arrays of NumPy do. Memory of the function's own, and what is declared so, begins with one."""
+        begins_anywhere = self.is_given(buffer) and (buffer.data_alignment or 1) % LINE > 0
+        return begins_anywhere or pitch * buffer.dtype.bytes % LINE > 0
 
     @property
     def spatial(self) -> list[Axis]:

@@ -17,18 +17,21 @@ STEPS = (1, 2, 3, 4)  # of the reduction in straight code
 ENOUGH = 24  # multiply-adds of vectors in a loop, which take 12 cycles or more: its counters, compare and branch issue beside them
 
 
-def tile_cost(rows: Sequence[tuple[int, int]], columns: float, vectors: int, is_part: bool, parts: int = 1) -> float:
+def tile_cost(
+    rows: Sequence[tuple[int, int]], columns: float, vectors: int, is_part: bool, parts: int = 1, lines: int = 1
+) -> float:
     """The cost of a register tile: multiply-adds with padding, times what loads, latency and streaming add to each.
 
-    ``rows`` has the size and the tile of each axis of rows; the tile is ``vectors`` vectors wide, each done in ``parts``.
-    ``columns`` are padded to these, and ``is_part`` says whether any had to be.
+    ``rows`` has the size and the tile of each axis of rows; the tile is ``vectors`` vectors wide, each done in ``parts`` and loaded from as many ``lines``
+    of a cache. ``columns`` are padded to these, and ``is_part`` says whether any had to be.
 
     >>> tile_cost([(1024, 6)], 1024, 4, False) < tile_cost([(1024, 6)], 1024, 1, False)
     True
     """
     high = prod(tile for _, tile in rows)
     padded = prod(-(-size // tile) * tile for size, tile in rows) * columns
-    loads = (high + vectors * parts) / (high * vectors * parts)  # for each multiply-add; one is what a core sustains
+    each = vectors * parts
+    loads = (high + each * lines) / (high * each)  # for each multiply-add; one is what a core sustains
     stream = max(0.0, 6 / high - 1)  # of panels from L2
     latency = max(0.0, 2 * LATENCY / (high * vectors) - 1)
     tails = sum(size % tile > 0 for size, tile in rows) + is_part
@@ -65,7 +68,7 @@ def any_rows_cost(usual: int, strips: Sequence[float], asked: float, reading: Se
 
 def collide(lines: Set[int]) -> bool:
     """Whether some set of the L1 cache has more lines than it can hold."""
-    return max(Counter(line % (WAY // LINE) for line in lines).values()) > WAYS
+    return max(Counter(line % (WAY // LINE) for line in lines).values(), default=0) > WAYS
 
 
 def straight_steps(terms: int, each: int) -> list[int]:

@@ -244,11 +244,12 @@ class Tiling:
             full, rest = divmod(-(-size // (unit * lanes)) * unit, vectors)
             panels = [(n * lanes, each) for n, each in ((full * vectors, vectors), (rest, rest)) if n]
         padded = sum(columns for columns, _ in panels)
+        lines = 1 + Tiling(found, env, lanes, vectors, (), ()).loads_across
         reading = tuple(padded * n for n in found.reading(env))
 
         def strip(wide: int, high: int, size: int) -> float:
             rows = [(size, wide), (above, high)]
-            total = sum(tile_cost(rows, n, each, padded > found.lane.size, parts) for n, each in panels)
+            total = sum(tile_cost(rows, n, each, padded > found.lane.size, parts, lines) for n, each in panels)
             conflict = CONFLICT if found.has_conflicts(wide, high) else 1.0
             return total * conflict * (NARROWER if len(panels) > 1 else 1.0)
 
@@ -281,6 +282,12 @@ class Tiling:
         if found.gather or found.panel.stride(found.lane.var) != 1:
             return True
         return volume(found.rows) > THIN and not self.stays_near
+
+    @property
+    def loads_across(self) -> bool:
+        """Whether the vectors of panels may lie in two lines each: they are read in place."""
+        panel, step = self.found.panel, self.found.panel.stride(self.found.terms[-1].var) or 0
+        return not self.is_packed and self.found.nest.crosses_lines(panel.buffer, step)
 
     @property
     def stays_near(self) -> bool:

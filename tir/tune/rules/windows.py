@@ -10,13 +10,14 @@ from functools import partial
 from math import prod
 from typing import Any
 
+from ...buffer import Buffer
 from ...expr import BufferLoad, IntImm, choice_parts
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
 from ...visit import uses_var, walk
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, epilogue, least, volume
-from ..space import Env, Fork, choose, rule
+from ..space import Env, Fork, accepted, choose, rule
 from ..tile_costs import CONFLICT, LINE, collide
 from ..turning import inside
 from .contraction import Contraction
@@ -171,7 +172,23 @@ class _Tile:
             if volume(terms[n:]) * self.high * wide * vectors <= STRAIGHT:
                 made.unroll(loop)
         in_strips(made, nest, stages, strips or [*around, place], env)
+        rows = column if wide > 1 else self.above
+        stored = [(result, made.get(result).writes[0].buffer) for result in results]
+        for result, buffer in stored:
+            if rows is not None and self._waits(buffer, rows, wide if rows is column else self.high):
+                accepted(made.prefetch, place, result, buffer.name)
         return made
+
+    def _waits(self, result: Buffer, rows: Axis, count: int) -> bool:
+        """Whether vectors of ``count`` of the ``rows`` of a result may be stored to two lines of the cache, of which a core asks for the second one only when it writes
+        it, unless it is requested before. Nothing waits where L1 holds the result and what it is made of, and nothing is gained where rows of arguments, which
+        often begin at the same place of a page, push each other out of it."""
+        nest, pitch = self.nest, self.nest.stores[0].stride(rows.var) or 0
+        size = sum(least(b.shape) * b.dtype.bytes for b in {result, *(a.buffer for a in nest.loads)})
+        given = sum(nest.is_given(a.buffer) and a.stride(rows.var) != 0 for a in nest.accesses)
+        reach = min(rows.size, count - 1 + max(self._walk(a, rows).size for a in nest.loads))
+        is_held = not collide({row * pitch * result.dtype.bytes // LINE for row in range(given * reach)})
+        return size > self.env.machine.sizes["L1"] and is_held and nest.crosses_lines(result, pitch)
 
     @property
     def _masked(self) -> Sequence[Axis | None]:
