@@ -5,14 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 
-def aligned(shape, dtype="float32"):
-    """An array of ``shape`` aligned to a cache line, filled so that its pages are mapped."""
+def aligned(shape, dtype="float32", begin=0):
+    """An array of ``shape`` that starts ``begin`` bytes into a cache line, filled so that its pages are mapped."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+    memory = np.empty(size + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + begin
     made = memory[start : start + size].view(dtype).reshape(shape)
     made.fill(0)
+    return made
+
+
+def placed(array, begin=0):
+    """A copy of ``array`` that starts ``begin`` bytes into a cache line: chance would decide which vectors lie in two."""
+    made = aligned(array.shape, array.dtype, begin)
+    made[...] = array
     return made
 
 

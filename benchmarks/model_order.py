@@ -32,7 +32,7 @@ from tir.tune.drawing import Replays, RuleSource
 from tir.tune.ranking import samplings
 from tir.tune.space import Env, space_of
 
-from .arrays import aligned
+from .arrays import placed
 from .tune import processor
 from .work import PLAIN
 
@@ -102,9 +102,7 @@ def measured(func: tir.PrimFunc, count: int) -> dict[str, Any]:
 
 def timed(func: tir.PrimFunc, scheduled: list[tir.PrimFunc]) -> list[float]:
     """The least seconds of ``func`` as each of these, on the same arrays."""
-    arrays = [aligned(a.shape, a.dtype) for a in random_inputs(func)]
-    for array, data in zip(arrays, random_inputs(func)):
-        array[...] = data
+    arrays = [placed(a) for a in random_inputs(func)]
     times = least_times([functools.partial(tir.build(one, target=TARGET), *arrays) for one in scheduled])
     return [float(f"{t:.4g}") for t in times]
 

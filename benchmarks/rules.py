@@ -23,7 +23,7 @@ from tir.testing.oracle import random_inputs
 from tir.tune.drawing import RuleSource
 from tir.tune.space import Env, space_of
 
-from .arrays import aligned
+from .arrays import placed
 from .plain import timed
 from .random_plain import plain_program, square_program
 
@@ -57,8 +57,8 @@ class Row:
         return f"{self.seed:4}  {times}  {self.ratio:6.2f} x  {self.schedules:5} schedules  {self.taken:.2f} s"
 
 
-def judged(func: tir.PrimFunc, seed: int) -> Row:
-    """Both programs, which must compute the same, by turns."""
+def judged(func: tir.PrimFunc, seed: int, begin: int = 0) -> Row:
+    """Both programs, which must compute the same, by turns, on arrays that start ``begin`` bytes into a cache line."""
     env = Env.of(TARGET)
     start = time.process_time()
     sch = tir.tune.default(func, TARGET)
@@ -68,13 +68,13 @@ def judged(func: tir.PrimFunc, seed: int) -> Row:
     guesses = [tir.tune.predict(p, env) for p in (func, sch)]
     expected = tuple(0.0 if g is None else g.seconds for g in guesses)
     same = sch.mod.script() == tir.Schedule(func).mod.script()
-    plain, default = (1.0, 1.0) if same else _measured(func, sch)
+    plain, default = (1.0, 1.0) if same else _measured(func, sch, begin)
     return Row(seed, plain, default, (expected[0], expected[1]), source.considered, taken)
 
 
-def _measured(func: tir.PrimFunc, sch: tir.Schedule) -> tuple[float, float]:
+def _measured(func: tir.PrimFunc, sch: tir.Schedule, begin: int) -> tuple[float, float]:
     modules = [tir.build(m, target=TARGET) for m in (IRModule.of(func), sch.mod)]
-    given = [[_on_a_line(a) for a in random_inputs(func)] for _ in modules]
+    given = [[placed(a, begin) for a in random_inputs(func)] for _ in modules]
     for module, arrays in zip(modules, given):
         module(*arrays)
     for one, other in zip(*given):
@@ -87,18 +87,14 @@ def _measured(func: tir.PrimFunc, sch: tir.Schedule) -> tuple[float, float]:
     return plain, default
 
 
-def _on_a_line(array: np.ndarray) -> np.ndarray:
-    """An array that begins at a cache line, so that it is not left to chance which program reads across lines."""
-    made = aligned(array.shape, array.dtype)
-    made[...] = array
-    return made
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="", help=f"of {', '.join(SECTIONS)}, separated by commas")
     options.add_argument("--count", type=int, help="programs of each section")
     options.add_argument("--seeds", default="", help="these programs only, separated by commas")
+    options.add_argument(
+        "--begin", type=int, default=0, help="bytes into a cache line at which arrays start (NumPy's: 16)"
+    )
     options.add_argument("--single", action="store_true", help="also show programs of which the space has one schedule")
     args = options.parse_args()
     for name in [s for s in args.only.split(",") if s] or SECTIONS:
@@ -106,7 +102,7 @@ def main() -> None:
         seeds = [int(s) for s in args.seeds.split(",") if s] or range(args.count or count)
         rows: list[Row] = []
         for seed in seeds:
-            rows.append(judged(make(seed), seed))
+            rows.append(judged(make(seed), seed, args.begin))
             if rows[-1].ratio >= SLOWER or args.seeds or (args.single and rows[-1].schedules == 1):
                 print(rows[-1], flush=True)
         slow, single = sum(r.ratio >= SLOWER for r in rows), sum(r.schedules == 1 for r in rows)

@@ -28,7 +28,7 @@ import tir
 from codegen.machine_peak import measure_fma_peak
 from tir.testing.oracle import random_inputs
 
-from .arrays import aligned
+from .arrays import placed
 from .peers import clock
 from .work import PLAIN
 
@@ -192,7 +192,7 @@ def _best_after(result: Any) -> list[float]:
 
 def _by_turns(one: Program, result: Any, args: argparse.Namespace) -> dict[str, Any]:
     """The default and the winner, and TVM's, which its process tunes first: each the least of its times, taken by turns."""
-    inputs = [_aligned(array) for array in random_inputs(one.func)]
+    inputs = [placed(array) for array in random_inputs(one.func)]  # as arrays of TVM are
     target = f"llvm -num-cores={args.threads}"
     modules = {"default_final": tir.build(result.trials[0].schedule.mod, target), "final": result.module()}
     turns = {name: _timed(module, inputs, args.threads) for name, module in modules.items()}
@@ -249,13 +249,6 @@ class _Tvm:
 
     def __exit__(self, *_: object) -> None:
         self._child.communicate()
-
-
-def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins at a cache line, as arrays of TVM do."""
-    made = aligned(array.shape, array.dtype)
-    made[...] = array
-    return made
 
 
 def processor() -> str:
