@@ -109,12 +109,15 @@ class _Known:
         self.place = partial(_place, {})
         self.variables: dict[Any, frozenset[Var]] = {}
         self.masks: list[Expr] = []
-        self.mask = partial(_number_of_mask, self.masks)
+        self.mask = partial(_number_of_mask, self.masks, {})
         # keys of places, accessing which before a statement is safe; and pairs with the numbers of masks, under which it is
         self.always = Certain(partial(_accessed, stored, self.place, self.mask))
 
     def mask_of(self, place: _Place, body: Stmt, bound: set[Var]) -> Expr | None:
         """The invariant condition under which ``body`` accesses the vector ``place``, and surely does; None if that is not the only one."""
+        always = self.always.of(body)
+        if not any((place.key, n) in always for n in range(len(self.masks))):
+            return None
         asked = set[int | None]()
         left: list[tuple[Any, int | None]] = [(body, None)]
         while left:
@@ -125,7 +128,7 @@ class _Known:
             for child in () if type(item) in LEAVES else item.children():
                 left.append((child, mask if own is None else own if mask is None and child is item.then_case else -1))
         number = asked.pop() if len(asked) == 1 else None
-        if number is None or number < 0 or (place.key, number) not in self.always.of(body):
+        if number is None or number < 0 or (place.key, number) not in always:
             return None
         mask = self.masks[number]
         is_fixed = bound.isdisjoint(vars_in(mask)) and _READS.isdisjoint(map(type, nodes_of(mask)))
@@ -183,14 +186,17 @@ def _accessed(
     return [(key, number) for key in Certain(partial(_accessed, stored, place, mask)).of(node.then_case)]
 
 
-def _number_of_mask(masks: list[Expr], node: Any) -> int | None:
+def _number_of_mask(masks: list[Expr], numbers: dict[Expr, int], node: Any) -> int | None:
     """The place in ``masks`` of the condition of a statement that runs in some lanes; equal ones have the same."""
     if not isinstance(node, IfThenElse) or node.condition.dtype.lanes == 1:
         return None
-    found = next((k for k, mask in enumerate(masks) if structural_equal(mask, node.condition)), None)
-    if found is None:
-        masks.append(node.condition)
-    return len(masks) - 1 if found is None else found
+    number = numbers.get(node.condition)
+    if number is None:
+        equal = (k for k, mask in enumerate(masks) if structural_equal(mask, node.condition))
+        number = numbers[node.condition] = next(equal, len(masks))
+        if number == len(masks):
+            masks.append(node.condition)
+    return number
 
 
 def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
