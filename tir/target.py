@@ -26,6 +26,7 @@ CPUS = ("llvm", "interpreter")
 KINDS = (*CPUS, *GPUS)
 _GPU_LIMITS = {"max_threads_per_block": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
+LINE, PAGE = 64, 4096  # bytes of a cache line, and of a page, within which lines are prefetched
 DYNAMIC = 232448  # bytes of `shared.dyn` that some GPU gives
 
 # Of each architecture, by the number in sm_NN: bytes of shared memory that a block may ask for at launch, and threads

@@ -15,8 +15,9 @@ from tir.interp import run
 from tir.library.conv import Layer, conv2d_nchw, conv2d_nhwc
 from tir.script import parse
 from tir.testing import assert_same_result
+from tir.tune.contracted import Contraction
 from tir.tune.nest import Nest
-from tir.tune.rules.contraction import Contraction, Tiling
+from tir.tune.rules.contraction import Tiling
 from tir.tune.rules.flatten import flatten
 
 pytestmark = pytest.mark.usefixtures("rules_alone")

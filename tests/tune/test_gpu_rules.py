@@ -14,12 +14,12 @@ from tir.function import IRModule
 from tir.library import rows
 from tir.script import parse
 from tir.testing import assert_same_result
+from tir.tune.contracted import Contraction
 from tir.tune.cost_model import predict
 from tir.tune.drawing import RuleSource
 from tir.tune.gpu_model import chip_of, counted
 from tir.tune.nest import Nest, usual
 from tir.tune.product import as_product
-from tir.tune.rules.contraction import Contraction
 from tir.tune.rules.gpu_tiles import block_tiles
 from tir.tune.space import Env, space_of
 

@@ -23,10 +23,10 @@ from ..function import IRModule, PrimFunc
 from ..node import cached_property, once
 from ..op import effect_of
 from ..stmt import PARALLEL, SERIAL, BlockRealize, For, IfThenElse, Stmt
+from ..target import LINE, PAGE
 from ..visit import has_load, substitute, uses_var, walk
 from .footprint_table import LEVELS, Footprint, Level, Machine
 
-LINE, PAGE = 64, 4096  # bytes of a cache line, and of what prefetching stays within
 SETS, SETS_L1 = 2048, 64  # of lines in a cache; in L1, which is found by virtual addresses, the lines of a page
 LARGEST_L1 = 128 << 10  # bytes
 CROWDED = 2  # times the lines that a set holds from which on they push each other out: few pages are placed alike

@@ -19,13 +19,13 @@ from ..display import svg_box, svg_figure, svg_text
 from ..errors import ScheduleError
 from ..expr import IntImm
 from ..schedule.state import State, label
+from ..target import LINE
 from .bank_accesses import BankAccess, bank_accesses, banks_figure, banks_text
 from .element_accesses import points_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-LINE = 64  # bytes of a cache line
 _COLUMNS = 64  # of a figure or a text
 _ROWS, _TEXT_ROWS = 64, 16
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -34,14 +34,14 @@ from ..stmt import (
     SeqStmt,
     Stmt,
 )
-from ..target import VectorRegisters
+from ..target import LINE, VectorRegisters
 from ..visit import has_load, rewrite, rewrite_statements, statements, substitute, uses_var, walk
 from .autovector import LATENCY, Compiled, vectors_of, work_of
 from .nest import Access, computed, own_cost, usual, width_of
 from .space import Env
+from .tile_costs import WAY
 
 ROB = 512  # instructions that are under way at a time
-PAGE, LINE = 4096, 64  # bytes: of lines of the L1 cache, one of each set, and of one of them
 DIGITS = 4  # loads of a vector whose place is computed by divisions: mostly of some runs of neighbours
 MISS = 6.5  # loads that one takes whose line is in the L2 cache
 WINDOW = 256  # instructions, of several vectors, that wait for operands at a time
@@ -348,7 +348,7 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
     work -= divided + int(sums and len(loads) > 2 and _adds_product(store.value))
     operations = max(1.0, work) * copies * parts / PORTS
     divisions = divided * copies * parts / PORTS
-    ways = max(1, env.machine.sizes["L1"] // PAGE)
+    ways = max(1, env.machine.sizes["L1"] // WAY)
     most = env.vectors.count
     seen: dict[Any, set[int]] = {}
     results = prod(_extent(loop) for loop in straight if target.stride(loop.loop_var) != 0) * registers
@@ -577,7 +577,7 @@ def _collides(access: Access, around: _Around, ways: int) -> bool:
         if stride and stride % step:
             break
         lines *= _extent(loop) if stride else 1
-    return step >= LINE and lines > ways * (PAGE // gcd(PAGE, step))
+    return step >= LINE and lines > ways * (WAY // gcd(WAY, step))
 
 
 def parts_of(machine: Machine, env: Env) -> int:

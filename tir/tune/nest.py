@@ -24,11 +24,11 @@ from ..op import effect_of
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.constants import determined
 from ..stmt import SERIAL, Block, BlockRealize, BufferStore
+from ..target import LINE
 from ..transform.layout import dot, strides_of
 from ..visit import has_load, statements, substitute, uses_var, walk
 
 USUAL = 256  # what a symbolic extent counts as
-LINE = 64  # bytes of a cache line
 NO_FUNCTIONS = (
     "if_then_else",
     "likely",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from ..intrin.dot_products import LANES, DotProduct
 from ..node import cached_property
 from ..schedule import BlockRV, LoopRV, Schedule
+from .contracted import Contraction
 from .nest import Nest, volume
-from .rules.contraction import Contraction
 from .rules.spatial import share_out
 from .space import Env
 from .staged_operands import Copy, Staged

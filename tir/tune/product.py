@@ -9,8 +9,8 @@ from ..arith.index_map import IndexMap
 from ..errors import ScheduleError
 from ..expr import Expr, const
 from ..schedule import Schedule
+from .contracted import Contraction
 from .nest import Access, Axis, Nest
-from .rules.contraction import Contraction
 
 Groups = Sequence[Sequence[Axis]]
 

@@ -13,9 +13,9 @@ from ..expr import BufferLoad, IntImm, Var
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from ..visit import walk
+from .contracted import Contraction
 from .nest import Access, Axis, Nest, extent_of
 from .product import as_product
-from .rules.contraction import Contraction
 from .space import Env, accepted, block_names
 from .turning import copied, written
 

@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
+from ..target import LINE
 from .autovector import LATENCY
 
-LINE = 64  # bytes of a cache line
 WAY, WAYS = 4096, 8  # bytes between lines of one set of the L1 cache, and how many lines a set has at least
 CONFLICT = 1.3  # times as long as a tile takes whose rows do not fit their sets
 STEPS = (1, 2, 3, 4)  # of the reduction in straight code

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from ...errors import ScheduleError
 from ...schedule import BlockRV, LoopRV, Schedule
+from ..contracted import Contraction
 from ..nest import Nest, extent_of, loop_of, volume
 from ..space import Env, Fork, choose, rule
 from ..tile_costs import straight_steps
-from .contraction import Contraction, Tiling, gathered, padded
+from .contraction import Tiling, gathered, padded
 from .reductions import parts_of, place_parts, walks
 from .row_fuse import move_together, stages_of
 from .spatial import UNROLL, share_out, vectorize

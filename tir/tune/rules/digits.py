@@ -10,9 +10,9 @@ from ...arith.linear import linear
 from ...expr import Expr, FloorDiv, FloorMod, IntImm
 from ...schedule import Schedule
 from ...visit import walk
+from ..contracted import Contraction
 from ..nest import Axis, Nest
 from ..space import Env, rule
-from .contraction import Contraction
 
 
 @rule(targets=("llvm",), order=34)

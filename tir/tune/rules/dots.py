@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from ...expr import Expr
 from ...intrin.dot_products import LANES, DotProduct
 from ...schedule import Schedule
+from ..contracted import Contraction
 from ..nest import Nest, volume
 from ..packed import Panels
 from ..space import Env, Fork, accepted, rule
 from ..staged_operands import Copy
-from .contraction import Contraction, Tiling
+from .contraction import Tiling
 
 SHIFTED = 8  # rows from which on panels with the other sign take less time than the correction of each product
 PACKED, TURNED = (

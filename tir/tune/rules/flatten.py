@@ -9,10 +9,11 @@ from math import inf
 from ...arith.index_map import IndexMap
 from ...expr import Expr, Var
 from ...schedule import Schedule
+from ...target import LINE
+from ..contracted import THIN, Contraction
 from ..nest import Access, Axis, Nest, continued, epilogue, volume
 from ..space import Env, rule
-from ..tile_costs import LINE, WAY
-from .contraction import THIN, Contraction
+from ..tile_costs import WAY
 from .inline import padded_in_place
 
 ENOUGH = 32  # columns along one axis: with more, an empty part of the last vector costs less than gathering

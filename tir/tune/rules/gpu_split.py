@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ...schedule import Schedule
 from ...target import GPUS
+from ..contracted import Contraction
 from ..nest import Axis, Nest, volume
 from ..space import Env, Fork, choose, rule
-from .contraction import Contraction
 from .gpu_threads import THREADS, across
 from .reductions import walks
 

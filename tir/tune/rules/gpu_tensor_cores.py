@@ -14,11 +14,11 @@ from typing import Any
 from ...intrin.cuda import get_mma_intrin_group
 from ...schedule import BlockRV, LoopRV, Schedule
 from ...target import GPUS
+from ..contracted import Contraction
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
 from ..staged_operands import ASYNC, MULTIPROCESSORS, WARP, Staged, architecture, pipeline, share
 from ..turning import inside
-from .contraction import Contraction
 
 FLOAT8 = 89  # the first architecture that multiplies 8-bit floats
 # rows and columns of the tile of a thread block, and warps along them

@@ -13,11 +13,11 @@ from math import ceil
 
 from ...schedule import LoopRV, Schedule
 from ...target import GPUS
+from ..contracted import Contraction
 from ..nest import Nest, extent_of, volume
 from ..space import Env, Fork, choose, rule
 from ..staged_operands import MULTIPROCESSORS, VECTOR, Copy, Staged, in_vectors, pipeline, share
 from ..turning import inside
-from .contraction import Contraction
 
 PATCHES = (8, 4, 2, 1)  # rows of the result that a thread sums
 THREADS = (32, 16, 8, 4, 2, 1)  # of a block, along its rows

@@ -16,9 +16,9 @@ from ...schedule import Schedule
 from ...stmt import BufferStore, is_long
 from ...target import GPUS
 from ...visit import nodes_of, substitute
+from ..contracted import Contraction
 from ..nest import Nest, is_padding, is_view
 from ..space import Env, accepted, block_names, rule
-from .contraction import Contraction
 
 REPEATED = 1.5  # times a producer may be computed
 AGAIN = 256  # nodes that copies of it may add to programs: they compile in some 50 ms, and copies of copies double with each stage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...analysis.index import index_of
 from ...schedule import Schedule
+from ..contracted import Contraction
 from ..nest import Nest, continued, volume
 from ..space import Env, rule
-from .contraction import Contraction
 from .flatten import joined
 from .reductions import lies_along, walks
 

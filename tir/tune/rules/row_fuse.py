@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from ...analysis.index import index_of
 from ...schedule import Schedule
 from ...schedule.queries import consumers_of, producers_of
+from ..contracted import Contraction
 from ..nest import Nest, are_as_long, reach
 from ..space import Env, rule
-from .contraction import Contraction
 from .reductions import fills, is_short, parts_of, place_parts, slides_close, walks
 from .spatial import UNROLL, share_out, stream, vectorize
 

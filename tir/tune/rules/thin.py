@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...schedule import BlockRV, LoopRV, Schedule
+from ...target import LINE
+from ..contracted import THIN, Contraction
 from ..nest import Nest, volume
 from ..space import Env, Fork, choose, rule
-from .contraction import THIN, Contraction, Tiling
+from .contraction import Tiling
 from .spatial import share_out
 
 DEPTHS = (32, 64, 16, 128)  # rows of the matrix that are read at a time, best first
 PACKED_DEPTHS = (128, 64, 256)
 PACKED = 2  # vectors of a packed panel
-LINE = 16  # rows that are whole multiples of this are aligned to cache lines
 
 
 @rule(targets=("llvm",), order=39)
@@ -44,7 +45,7 @@ def thin(sch: Schedule, block: str, env: Env) -> list[Fork]:
     if found.rows and found.is_packable and len(found.terms) == 1:
         made = Tiling.of(found, PACKED, lanes, env) or plain
         forks.append(lambda: _packed(sch.copy(), made))
-    unaligned = found.lane.size % LINE and volume(found.terms) > 4 * found.lane.size
+    unaligned = found.lane.size * found.element % LINE and volume(found.terms) > 4 * found.lane.size
     # with few registers a tile has few of the rows, and each element of the matrix is loaded often
     often = volume(found.rows) >= env.vectors.count == 16
     return forks[::-1] if unaligned or often else forks

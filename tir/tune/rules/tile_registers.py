@@ -14,11 +14,11 @@ from ...intrin.amx import TILE, amx_intrinsics
 from ...intrin.dot_products import DotProduct
 from ...node import cached_property
 from ...schedule import BlockRV, Schedule
+from ..contracted import Contraction
 from ..nest import Nest, volume
 from ..packed import Operands, Panels
 from ..space import Env, Fork, rule
 from ..staged_operands import Copy, Staged
-from .contraction import Contraction
 
 SIDE = 2  # tiles along each side of a block of sums
 BLOCK = SIDE * TILE

@@ -11,11 +11,12 @@ from math import prod
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
+from ..contracted import Contraction
 from ..cost_model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume
 from ..space import Env, Fork, rule
 from ..tile_costs import uneven
-from .contraction import Contraction, Tiling
+from .contraction import Tiling
 from .inline import padded_in_place
 from .spatial import share_out
 

@@ -8,7 +8,7 @@ from ...expr import BufferLoad, constant
 from ...intrin import x86
 from ...schedule import LoopRV, Schedule
 from ...stmt import BufferStore
-from ...target import streams
+from ...target import LINE, streams
 from ..nest import Access, Axis, Nest, continued, volume
 from ..space import Env, Fork, accepted, block_names, rule
 from ..turning import copied, written
@@ -19,7 +19,6 @@ SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
 # bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near
 LOADED, STORED = 256, 128
-LINE = 64  # bytes of a cache line
 PAGES = 64  # rows of a group that are loaded from, which may lie in as many pages: fewer than the first TLB has
 
 

@@ -14,13 +14,14 @@ from ...buffer import Buffer
 from ...expr import BufferLoad, IntImm, choice_parts
 from ...node import cached_property
 from ...schedule import LoopRV, Schedule
+from ...target import LINE
 from ...visit import uses_var, walk
+from ..contracted import Contraction
 from ..core import CLOSE
 from ..nest import Access, Axis, Nest, epilogue, least, volume
 from ..space import Env, Fork, accepted, choose, rule
-from ..tile_costs import CONFLICT, LINE, collide
+from ..tile_costs import CONFLICT, collide
 from ..turning import inside
-from .contraction import Contraction
 from .inline import padded_in_place
 from .reductions import adds_bytes, is_close, lies_along
 from .sliding import with_shared_sums
