@@ -355,6 +355,17 @@ def f(A: T.Buffer((7,), "float32"), C: T.Buffer((6,), "float32"), n: T.int32):
     np.testing.assert_allclose(c, expected, rtol=1e-6)
 
 
+def test_a_vector_under_a_mask_that_is_stored_alone_is_not_held():
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((7,), "float32"), C: T.Buffer((6,), "float32"), n: T.int32):
+    for k in range(7):
+        if T.Ramp(0, 1, 8) < T.Broadcast(n, 8):
+            C[0:8] = T.Broadcast(A[k], 8)
+""")
+    assert promote_accumulators(func) is func
+
+
 @pytest.mark.parametrize(("index", "held"), [("0", False), ("T.min(n, 3)", True)])
 def test_a_local_array_is_held_only_where_llvm_does_not_split_it(index, held):
     func = tir.lower(
