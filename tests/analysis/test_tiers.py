@@ -59,7 +59,7 @@ def program(seed: int) -> PrimFunc:
 
 def test_tiers_agree_on_random_schedules():
     proved: Counter[tuple[str, Tier]] = Counter()
-    for seed in range(36):
+    for seed in range(60):
         with recorded() as questions:
             random_schedule(program(seed), seed, 8, STEPS)
         for question in questions:
