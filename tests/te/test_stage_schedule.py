@@ -191,6 +191,19 @@ def test_caches_of_several_outputs_of_one_operation():
     assert_same_as_unscheduled(s, [A, X, Y])
 
 
+def test_what_a_copy_alone_reads_of_an_output_that_nobody_reads_is_left_out():
+    n = te.var("n")
+    A, B = te.placeholder((n,), name="A"), te.placeholder((4,), name="B")
+    X, _ = Y = te.compute((4,), lambda i: (B[i] + 1.0, A[7 % n]), name="X")
+    s = te.create_schedule(X.op)
+    s.cache_write(list(Y), "global")
+    made = tir.lower(s, [A, B, X])
+    assert "A[" not in made.script()
+    b, x = np.arange(4, dtype="float32"), np.empty(4, "float32")
+    tir.build(made, target="interpreter")(np.empty(0, "float32"), b, x)
+    np.testing.assert_array_equal(x, b + 1)
+
+
 @pytest.mark.parametrize("factor", [4, 8])
 @pytest.mark.parametrize("place", [0, 1, -1])
 def test_rfactor(factor, place):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from .hybrid import HybridOp
 from .recurrence import ScanOp
 from .split_reductions import reduction_groups
 from .symbolic_sizes import unified
-from .tensor import Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, operations_of
+from .tensor import Operation, PlaceholderOp, Tensor, TensorLoad, TensorSlice, loads_in, operations_of
 from .user_lines import error
 
 
@@ -230,8 +230,12 @@ class Lowering:
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         stored_in = self._states(tensors, operations)
         self.buffers: dict[Tensor, Buffer] = {}
-        read = {t for op in operations for t in (*op.input_tensors, *(op.states if isinstance(op, ScanOp) else ()))}
-        made = (t for op in operations for t in op.outputs if t in read or not _are_apart(op))
+        needed = set(tensors)
+        for op in reversed(operations):
+            if needed.isdisjoint(op.outputs):  # read for what is left out alone: it has its stage all the same
+                needed.update(op.outputs)
+            needed.update(_read_for(op, needed))
+        made = (t for op in operations for t in op.outputs if t in needed or not _are_apart(op))
         for tensor in dict.fromkeys((*tensors, *made)):
             if tensor not in stored_in:
                 self.buffers[tensor] = self._buffer(tensor)
@@ -305,6 +309,13 @@ def _(op: ComputeOp, lowering: Lowering) -> Stmt:
 def _are_apart(op: Operation) -> bool:
     """Whether the tensors of an operation are computed apart, so that one that nobody reads is left out."""
     return isinstance(op, ComputeOp) and not isinstance(op.body[0], Reduce)
+
+
+def _read_for(op: Operation, needed: Collection[Tensor]) -> list[Tensor]:
+    """What an operation reads to make those of its tensors that are ``needed``; all that it reads where they are not computed apart."""
+    if not _are_apart(op):
+        return [*op.input_tensors, *(op.states if isinstance(op, ScanOp) else ())]
+    return [load.tensor for tensor, value in zip(op.outputs, op.body) if tensor in needed for load in loads_in(value)]
 
 
 class _Nest:
