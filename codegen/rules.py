@@ -89,9 +89,9 @@ class Dispatch:
             raise self.error(f"`{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
         return rule(self, e)
 
-    def in_address(self, e: Expr) -> str:
-        """``e`` as an index: it is in bounds, so it fits its type, and its last operation does not overflow."""
-        around, self.address = self.address, e
+    def in_address(self, e: Expr, whole: Expr | None = None) -> str:
+        """``e`` as an index, or as a part of the index ``whole``: this is in bounds, so it fits its type, and its last operation does not overflow."""
+        around, self.address = self.address, e if whole is None else whole
         text = self.expr(e)
         self.address = around
         return text

@@ -113,9 +113,7 @@ class Generator(Dispatch):
         if found is not None:
             return found
         before = out.impure, out.block
-        around, self.address = self.address, e if whole is None else whole
-        found = self._wide(e, self.expr(e))
-        self.address = around
+        found = self._wide(e, self.in_address(e, whole))
         if before == (out.impure, out.block) and not (self.speculative or self.mask or out.terminated):
             out.indices[e] = found
         return found
@@ -135,7 +133,7 @@ class Generator(Dispatch):
         return value
 
     def store(self, text: str, memory: Var) -> None:
-        """Emit a store to ``memory``. Of the loads before it, those of other memory stay as they are."""
+        """Emit a store to ``memory``; what was loaded from memory that cannot overlap it remains valid."""
         owned, place = self.owned_pointers, self.env.get(memory)
         loads = self.out.loads.items() if memory in owned else ()
         self.out.emit(text, {m: names for m, names in loads if m in owned and self.env.get(m) != place})

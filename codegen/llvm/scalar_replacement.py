@@ -114,22 +114,22 @@ class _Known:
         self.always = Certain(partial(_accessed, stored, self.place, self.mask))
 
     def mask_of(self, place: _Place, body: Stmt, bound: set[Var]) -> Expr | None:
-        """The invariant condition under which ``body`` accesses the vector ``place``, and surely does; None if that is not the only one, or
-        nothing reads it: to load it first would be in vain."""
+        """The invariant mask under which every iteration of ``body`` accesses the vector ``place``; None if some access has another mask or none, or if
+        nothing reads the vector."""
         always = self.always.of(body)
         if not any((place.key, n) in always for n in range(len(self.masks))):
             return None
-        asked, is_read = set[int | None](), False
+        numbers, is_read = set[int | None](), False
         left: list[tuple[Any, int | None]] = [(body, None)]
         while left:
             item, mask = left.pop()
             if isinstance(item, (BufferLoad, BufferStore)) and self.place(item).key == place.key:
-                asked.add(mask)
+                numbers.add(mask)
                 is_read |= isinstance(item, BufferLoad)
             own = self.mask(item)
             for child in () if type(item) in LEAVES else item.children():
                 left.append((child, mask if own is None else own if mask is None and child is item.then_case else -1))
-        number = asked.pop() if is_read and len(asked) == 1 else None
+        number = numbers.pop() if is_read and len(numbers) == 1 else None
         if number is None or number < 0 or (place.key, number) not in always:
             return None
         mask = self.masks[number]

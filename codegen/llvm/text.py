@@ -191,15 +191,14 @@ class FunctionText:
         if name is not None:
             return name
         operation = text[: text.find(" ")]
-        if operation == "load" and self.source is not None:
-            known = self.loads.setdefault(self.source, {})
-            if text in known:
-                self.impure += 1
-                return known[text]
-            if not self.terminated:
-                known[text] = f"%v{self.count + 1}"
+        loads = self.loads.setdefault(self.source, {}) if operation == "load" and self.source is not None else {}
+        if text in loads:
+            self.impure += 1
+            return loads[text]
         name = self.fresh()
         self._line(f"{name} = {text}")
+        if not self.terminated:
+            loads[text] = name
         if operation in _DIVISIONS and _DIVISION.match(text):
             self.divisions += 1
         self.truncations += operation == "trunc"

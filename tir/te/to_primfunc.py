@@ -232,7 +232,7 @@ class Lowering:
         self.buffers: dict[Tensor, Buffer] = {}
         needed = set(tensors)
         for op in reversed(operations):
-            if needed.isdisjoint(op.outputs):  # read for what is left out alone: it has its stage all the same
+            if needed.isdisjoint(op.outputs):  # all its readers are left out; its stage remains
                 needed.update(op.outputs)
             needed.update(_read_for(op, needed))
         made = (t for op in operations for t in op.outputs if t in needed or not _are_apart(op))
@@ -312,7 +312,7 @@ def _are_apart(op: Operation) -> bool:
 
 
 def _read_for(op: Operation, needed: Collection[Tensor]) -> list[Tensor]:
-    """What an operation reads to make those of its tensors that are ``needed``; all that it reads where they are not computed apart."""
+    """The tensors that an operation reads to compute its ``needed`` outputs; all its inputs where outputs are computed together."""
     if not _are_apart(op):
         return [*op.input_tensors, *(op.states if isinstance(op, ScanOp) else ())]
     return [load.tensor for tensor, value in zip(op.outputs, op.body) if tensor in needed for load in loads_in(value)]

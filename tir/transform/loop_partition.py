@@ -310,8 +310,8 @@ class _Cutter:
 
 
 def _asked_again(item: Stmt, loops: dict[Var, For], speed: Collection[str]) -> Iterator[tuple[Expr, For]]:
-    """The guards of iterations of unrolled loops that a loop between asks again in each of its own; and the loop, the last of several. With
-    vectorized loops in ``speed`` those of lanes of vectors, for the first lane."""
+    """The guards that depend on loops of the kinds ``speed`` alone and are evaluated in each iteration of a serial loop around these, with the
+    innermost unrolled loop; where ``speed`` has vectorized loops, for the first lane."""
     if isinstance(item, For):
         loops = {**loops, item.loop_var: item}
     elif isinstance(item, IfThenElse):
