@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
+from tir.arith.bounds import wraps
 from tir.dtype import DType
 from tir.errors import BuildError
 from tir.expr import Call, Expr, IntImm, Shuffle
@@ -89,8 +90,13 @@ class Dispatch:
             raise self.error(f"`{e!r}` ({type(e).__name__}) cannot be compiled; lower it first")
         return rule(self, e)
 
+    def may_wrap(self, e: Expr, whole: Expr | None) -> bool:
+        """Whether a sum, difference, product or ramp may differ from that of unbounded integers. An index, ``whole``, is in bounds,
+        so its last operation does not, but for operands that may."""
+        return any(wraps(self.analyzer, part) for part in (e.children() if e is whole else (e,)))
+
     def in_address(self, e: Expr, whole: Expr | None = None) -> str:
-        """``e`` as an index, or as a part of the index ``whole``: this is in bounds, so it fits its type, and its last operation does not overflow."""
+        """``e`` as an index, or as a part of the index ``whole``."""
         around, self.address = self.address, e if whole is None else whole
         text = self.expr(e)
         self.address = around

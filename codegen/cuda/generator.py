@@ -9,7 +9,6 @@ import re
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
-from tir.arith.bounds import wraps
 from tir.arith.linear import is_index
 from tir.errors import BuildError
 from tir.expr import Expr, Mul, Var
@@ -119,7 +118,7 @@ class Generator(Dispatch):
         """Whether C's operator may overflow where the program's sum, difference, product or ramp wraps around: data in a
         signed type, or a product of two uint16, which C makes int."""
         signed = is_index(e.dtype.element) or (type(e) is Mul and e.dtype == "uint16")
-        return signed and e is not self.address and wraps(self.analyzer, e)
+        return signed and self.may_wrap(e, self.address)
 
     # -------------------------------------------------------------- text
 

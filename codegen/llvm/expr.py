@@ -46,7 +46,7 @@ from tir.stmt import BufferStore, LetStmt
 from tir.visit import walk
 
 from .convert import F32
-from .generator import Generator, expr_rule
+from .generator import INT_OPS, Generator, expr_rule
 from .invariants import divisor_of, is_runtime_division
 from .tables import of_four_bits
 from .types import element_type, emulated, float_constant, splat, value_type, vector
@@ -79,7 +79,6 @@ def _string(g: Generator, e: StringImm) -> str:
     return g.out.module.constant(e.value.encode() + b"\0", 1, "string")
 
 
-INT_OPS = {Add: "add", Sub: "sub", Mul: "mul"}
 FLOAT_OPS = {Add: "fadd", Sub: "fsub", Mul: "fmul", Div: "fdiv", Mod: "frem"}
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tir.arith.analyzer import Analyzer
-from tir.arith.bounds import wraps
 from tir.arith.linear import is_index
-from tir.dtype import DType
-from tir.expr import BufferLoad, Expr, IntImm, Var
+from tir.dtype import INT32, DType
+from tir.expr import Add, BufferLoad, Expr, IntImm, Mul, Sub, Var
 from tir.stmt import LetStmt, Stmt
 
 from ..rules import Dispatch, Rules
@@ -23,6 +22,7 @@ from .text import FunctionText, ModuleText
 from .types import value_type, vector
 from .workspace import free
 
+INT_OPS = {Add: "add", Sub: "sub", Mul: "mul"}
 RULES = Rules()
 expr_rule, stmt_rule, op_rule = RULES.expr, RULES.stmt, RULES.op
 
@@ -93,14 +93,13 @@ class Generator(Dispatch):
         return "fast " if self.program.fast_math else "contract "
 
     def no_wrap(self, e: Expr, text: str = "") -> str:
-        """LLVM's flag of a sum, difference, product or ramp of integers that does not overflow: an index does not, nor does
-        arithmetic in one that is not of data, or known to fit. What has one ``text`` is equal in a block."""
+        """LLVM's flag of a sum, difference, product or ramp of integers that does not overflow: an index of parts that do not
+        overflow does not, nor does arithmetic in one that is not of data, or known to fit. What has one ``text`` is equal in a block."""
         if self.address is None or not is_index(e.dtype.element):
             return ""
-        is_whole = e is self.address
-        if not is_whole and text not in self.out.fitting and wraps(self.analyzer, e):
+        if text not in self.out.fitting and self.may_wrap(e, self.address):
             return ""
-        if text and not (is_whole and (self.mask or self.speculative)):  # where an index need not be in bounds
+        if text and not (e is self.address and (self.mask or self.speculative)):  # where an index need not be in bounds
             self.out.fitting.add(text)
         return "nsw "
 
@@ -113,10 +112,18 @@ class Generator(Dispatch):
         if found is not None:
             return found
         before = out.impure, out.block
-        found = self._wide(e, self.in_address(e, whole))
+        found = self._computed(e, e if whole is None else whole)
         if before == (out.impure, out.block) and not (self.speculative or self.mask or out.terminated):
             out.indices[e] = found
         return found
+
+    def _computed(self, e: Any, whole: Expr) -> str:
+        """The int64 value of ``e``, a part of the index ``whole`` or all of it. A sum, difference or product that would wrap around in
+        int32 is computed in int64: in any order the value of an index in bounds is the same."""
+        if type(e) in INT_OPS and e.dtype == INT32 and self.may_wrap(e, whole):
+            a, b = self.index(e.a, whole), self.index(e.b, whole)
+            return self.out.value(f"{INT_OPS[type(e)]} nsw i64 {a}, {b}")
+        return self._wide(e, self.in_address(e, whole))
 
     def _wide(self, e: Expr, value: str) -> str:
         """The value of an index, extended to int64."""

@@ -408,6 +408,31 @@ def f(P: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), O: T.Buffer((4,), 
         tir.build(func, "interpreter")(ints("int32", 0, 2**31 - 1, 0, 0), *np.zeros((2, 4), "int32"))
 
 
+@pytest.mark.parametrize("target", ["interpreter", "llvm", "cuda-ptx", "cuda-sim"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "P[0] + P[1] - 2147483647",
+        "P[0] + P[1] - 2147483647 + i",
+        "P[0] + (P[1] - 2147483647) + i",
+        "i + P[0] * 2 + P[2]",
+    ],
+)
+def test_an_index_of_data_is_the_same_in_any_order(index, target):
+    """Its partial sums may leave int32."""
+    func = parse(
+        f"""
+@T.prim_func
+def f(P: T.Buffer((3,), "int32"), A: T.Buffer((8,), "int32"), O: T.Buffer((4,), "int32")):
+    for i in {'T.thread_binding(4, thread="threadIdx.x")' if "cuda" in target else "range(4)"}:
+        O[i] = A[{index}]
+"""
+    )
+    p, o = ints("int32", 2**30, 2**30, 1 - 2**31), np.zeros(4, "int32")
+    tir.build(func, target)(p, np.arange(10, 18, dtype="int32"), o)
+    assert o.tolist() == [11 + i * index.count("i") for i in range(4)]
+
+
 FLOATS = [
     0.0,
     -0.9,

@@ -175,11 +175,14 @@ class Draw:
     # elements of buffers
 
     def element(self, dtype: str, depth: int) -> Value:
-        """An element at ``i``, or at an index that is certainly inside: clamped or a remainder, maybe of data."""
+        """An element at ``i``, or at an index that is certainly inside: clamped or a remainder, maybe of data, or a sum of large terms."""
         if self.variable is not None and dtype == self.variable.dtype and self.chance(0.7):
             return self.variable
         name, array = self.array_or_table(dtype)
-        form = self.random.randrange(6) if depth else 0
+        form = self.random.randrange(7) if depth else 0
+        if form == 6:
+            at = self.index().values % len(array)
+            return Value(f"{name}[{self.large_terms(at)}]", array[at])
         if form < 3 and len(array) == self.n:
             return Value(f"{name}[i]", array)
         if form < 3:
@@ -192,6 +195,19 @@ class Draw:
             return Value(f"{name}[{at.text} % {size}]", array[at.values % n])
         zero = f"{wide}(0)" if wide else "0"
         return Value(f"{name}[T.max(T.min({at.text}, {last}), {zero})]", array[np.clip(at.values, 0, n - 1)])
+
+    def large_terms(self, at: np.ndarray) -> str:
+        """A sum that is ``at``, of loaded values and a constant: what is beside the last term may be more than int32 holds."""
+        rng = np.random.default_rng(self.random.randrange(1000))
+        first, last = rng.integers(2**30 - 1024, 2**30, self.n), rng.integers(0, self.n, self.n) - 2**31
+        name, constant = f"L{len(self.arrays)}", int(last[0])
+        terms = [f"J{len(self.arrays)}[i]", f"K{len(self.arrays)}[i]", f"({constant})"]
+        if self.chance(0.5):  # all three are loaded
+            self.arrays[name], terms[2] = last.astype("int32"), f"{name}[i]"
+        second = at - first - (last if name in self.arrays else constant)
+        self.arrays |= {terms[0][:-3]: first.astype("int32"), terms[1][:-3]: second.astype("int32")}
+        a, b, c = self.random.sample(terms, 3)
+        return self.random.choice([f"{a} + {b} + {c}", f"{a} + ({b} + {c})"])
 
     def guarded(self, dtype: str) -> tuple[Value, Value]:
         """A condition, and an element that is inside of its buffer where the condition holds."""

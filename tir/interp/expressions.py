@@ -122,10 +122,11 @@ class Expressions(ABC):
         return f"({held} if {least} <= ({held} := {text}) <= {most} else {fail})", (least, most)
 
     def index(self, e: Any) -> tuple[str, Bounds]:
-        """Source of a scalar integer that is checked against bounds of its own: the last sum or product need not wrap."""
+        """Source of a scalar integer that is checked against bounds of its own: its last sums and products do not wrap, whatever their order."""
         if type(e) not in RING or not is_index(e.dtype):
             return self.value(e)
-        return self._exact(type(e), self.value(e.a), self.value(e.b))
+        a, b = (self.index(part) if is_data(part, self.data) else self.value(part) for part in (e.a, e.b))
+        return self._exact(type(e), a, b)
 
     def _exact(self, kind: Any, left: tuple[str, Bounds], right: tuple[str, Bounds]) -> tuple[str, Bounds]:
         """Source of the exact sum, difference or product, and its bounds."""
