@@ -53,22 +53,18 @@ class Access:
             raise g.error(f"`{buffer.name}` has {len(strides)} axes and is indexed with {len(indices)}")
         self.offsets: tuple[int, ...] | None = (0,) * self.lanes  # of each lane from the first
         self.vector: str | None = None
-        if len(indices) == 1 and isinstance(strides[0], int) and strides[0] == 1 and buffer.elem_offset is None:
-            (index,) = indices
-            found = (index, self.offsets) if self.lanes == 1 else lane_offsets(index)
-            if found is not None:
-                first, self.offsets = found
-                rest, self.constant = _apart(first)
-                self.first = g.index(rest, first)
-                return
         offsets = [] if buffer.elem_offset is None else [g.index(buffer.elem_offset)]
         vectors: list[str] = []
         for index, lanes, stride in zip(indices, lanes_of, strides):
             found = (index, ()) if lanes == 1 else lane_offsets(index)
             if found is not None and (isinstance(stride, int) or not any(found[1])):
-                offsets.append(self._scaled(g.index(found[0]), stride, 1))
-                if any(found[1]):
-                    self.offsets = tuple(a + b * stride for a, b in zip(self.offsets, found[1]))  # type: ignore
+                first, shifts = found
+                if isinstance(stride, int):
+                    first, constant = _apart(first)
+                    self.constant += constant * stride
+                    if any(shifts):
+                        self.offsets = tuple(a + b * stride for a, b in zip(self.offsets, shifts))
+                offsets.append(self._scaled(g.index(first, found[0]), stride, 1))
             else:
                 vectors.append(self._scaled(g.index(index), stride, lanes))
         self.first = self._sum(offsets, 1)
