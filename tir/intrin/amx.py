@@ -40,81 +40,48 @@ def _copy(dtype: str, group: int, op: str) -> tuple[Any, Any]:
     shape, axes = ("16, 16", "vi, vj") if group == 1 else (f"16, 16, {group}", "vi, vj, vk")
     step = {"float32": 4, "int32": 4, "bfloat16": 2}.get(dtype, 1)
     names, kinds = ("i, j", "SS") if group == 1 else ("i, j, k", "SSS")
-    memory = _buffer("A", shape, dtype, "row, 1" if group == 1 else f"row, {group}, 1")
-    head = (
-        "@T.prim_func\ndef {0}(a: T.handle, c: T.handle):\n    row = T.int32()\n"
-        if load
-        else ("@T.prim_func\ndef {0}(c: T.handle, a: T.handle):\n    row = T.int32()\n")
-    )
+    memory = "    row = T.int32()\n" + _buffer("A", shape, dtype, "row, 1" if group == 1 else f"row, {group}, 1")
     tile = _buffer("C", shape, dtype)
     source, target = ("A", "C") if load else ("C", "A")
-    regions = f'    with T.block("root"):\n        T.reads({_whole(source, shape)})\n        T.writes({_whole(target, shape)})\n'
-    buffers = memory + tile if load else tile + memory
-    desc = (
-        head.format("desc")
-        + buffers
-        + regions
-        + f"""        for {names} in T.grid({shape}):
+    desc = f"""        for {names} in T.grid({shape}):
             with T.block("copy"):
                 {axes} = T.axis.remap("{kinds}", [{names}])
                 {target}[{axes}] = {source}[{axes}]
 """
-    )
     mode = "r" if load else "w"
     number = f"C.elem_offset // {1024 // step}"
-    impl = head.format("impl") + buffers + regions
-    impl += (
+    impl = (
         f'        T.evaluate(T.amx_tile_{op}(C.data, {number}, A.access_ptr("{mode}"), row * {step}, dtype="void"))\n'
     )
-    return parsed(desc, impl)
+    handles, buffers = ("a c", memory + tile) if load else ("c a", tile + memory)
+    return parsed(handles, buffers, _whole(source, shape), _whole(target, shape), desc, impl)
 
 
 def _zero(dtype: str) -> tuple[Any, Any]:
-    head = "@T.prim_func\ndef {0}(c: T.handle):\n" + _buffer("C", "16, 16", dtype)
-    regions = '    with T.block("root"):\n        T.reads()\n        T.writes(C[0:16, 0:16])\n'
-    desc = (
-        head.format("desc")
-        + regions
-        + f"""        for i, j in T.grid(16, 16):
+    desc = f"""        for i, j in T.grid(16, 16):
             with T.block("zero"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 C[vi, vj] = T.{dtype}(0)
 """
-    )
-    impl = head.format("impl") + regions
-    impl += '        T.evaluate(T.amx_tile_zero(C.data, C.elem_offset // 256, dtype="void"))\n'
-    return parsed(desc, impl)
+    impl = '        T.evaluate(T.amx_tile_zero(C.data, C.elem_offset // 256, dtype="void"))\n'
+    return parsed("c", _buffer("C", "16, 16", dtype), "", "C[0:16, 0:16]", desc, impl)
 
 
 def _dot(kind: str) -> tuple[Any, Any]:
     left, right, out, group = _KINDS[kind]
     shape = f"16, 16, {group}"
-    head = (
-        "@T.prim_func\ndef {0}(a: T.handle, b: T.handle, c: T.handle):\n"
-        + _buffer("A", shape, left)
-        + _buffer("B", shape, right)
-        + _buffer("C", "16, 16", out)
-        + f"""    with T.block("root"):
-        T.reads(C[0:16, 0:16], {_whole("A", shape)}, {_whole("B", shape)})
-        T.writes(C[0:16, 0:16])
-"""
-    )
-    desc = (
-        head.format("desc")
-        + f"""        for i, j, k, q in T.grid(16, 16, 16, {group}):
+    buffers = _buffer("A", shape, left) + _buffer("B", shape, right) + _buffer("C", "16, 16", out)
+    desc = f"""        for i, j, k, q in T.grid(16, 16, 16, {group}):
             with T.block("update"):
                 vi, vj, vk, vq = T.axis.remap("SSRR", [i, j, k, q])
                 C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk, vq], "{out}") * T.cast(B[vk, vj, vq], "{out}")
 """
-    )
     whole = 1024 if group == 4 else 512
-    impl = (
-        head.format("impl")
-        + f"""        T.evaluate(T.amx_tile_dot("{kind}", C.data, C.elem_offset // 256,
+    impl = f"""        T.evaluate(T.amx_tile_dot("{kind}", C.data, C.elem_offset // 256,
             A.data, A.elem_offset // {whole}, B.data, B.elem_offset // {whole}, dtype="void"))
 """
-    )
-    return parsed(desc, impl)
+    reads = f"C[0:16, 0:16], {_whole('A', shape)}, {_whole('B', shape)}"
+    return parsed("a b c", buffers, reads, "C[0:16, 0:16]", desc, impl)
 
 
 def amx_intrinsics(kind: str) -> dict[str, str]:

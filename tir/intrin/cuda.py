@@ -7,9 +7,11 @@ accumulator row g (+8), columns 2 t, 2 t + 1 of each run of 8. A warp's tile is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..dtype import DType
+from ..expr import Var
 from .tensor_intrin import TensorIntrin, parsed
 
 _DTYPES = {
@@ -34,22 +36,13 @@ def _buffer(name: str, rows: int, columns: int, dtype: str, scope: str, strides:
 _STRIDES = "    {0}1 = T.int32()\n    {0}0 = T.int32()\n"
 
 
-def _copy_desc(rows: int, columns: int, dtype: str, source: str, target: str) -> str:
-    return (
-        "@T.prim_func\ndef desc(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s")
-        + _STRIDES.format("d")
-        + _buffer("A", rows, columns, dtype, source, "s1, s0")
-        + _buffer("C", rows, columns, dtype, target, "d1, d0")
-        + f"""    with T.block("root"):
-        T.reads(A[0:{rows}, 0:{columns}])
-        T.writes(C[0:{rows}, 0:{columns}])
-        for i, j in T.grid({rows}, {columns}):
-            with T.block("copy"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = A[vi, vj]
-"""
-    )
+def _zero(dtype: str) -> str:
+    return f"T.{dtype}(0)"
+
+
+def _widening(dtype: str, total: str) -> Callable[[str], str]:
+    """An operand of ``dtype`` in the type of the sums."""
+    return (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
 
 
 # ---------------------------------------------------------------- wmma
@@ -63,101 +56,68 @@ def _number(name: str, stride: str, rows: int, columns: int) -> str:
     )
 
 
+def _wmma_copy(rows: int, columns: int, dtype: str, source: str, target: str, call: str) -> tuple[Any, Any]:
+    """A copy of A in one scope to C in another, by ``call``."""
+    buffers = (
+        _STRIDES.format("s")
+        + _STRIDES.format("d")
+        + _buffer("A", rows, columns, dtype, source, "s1, s0")
+        + _buffer("C", rows, columns, dtype, target, "d1, d0")
+    )
+    desc = f"""        for i, j in T.grid({rows}, {columns}):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj]
+"""
+    region = f"[0:{rows}, 0:{columns}]"
+    return parsed("a c", buffers, f"A{region}", f"C{region}", desc, f"        T.evaluate({call})\n")
+
+
 def _wmma_load(shape: tuple[int, int, int], kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, Any]:
     m, n, k = shape
     rows, columns = (m, k) if operand == "a" else (k, n)
     if trans:
         rows, columns = columns, rows
-    dtype, target = _DTYPES[kind], f"wmma.matrix_{operand}"
     layout = "col_major" if trans else "row_major"
-    impl = (
-        "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s")
-        + _STRIDES.format("d")
-        + _buffer("A", rows, columns, dtype, scope, "s1, s0")
-        + _buffer("C", rows, columns, dtype, target, "d1, d0")
-        + f"""    with T.block("root"):
-        T.reads(A[0:{rows}, 0:{columns}])
-        T.writes(C[0:{rows}, 0:{columns}])
-        T.evaluate(T.tvm_load_matrix_sync(C.data, {m}, {n}, {k}, {_number("C", "d1", rows, columns)},
-            A.access_ptr("r"), s1, "{layout}", dtype="handle"))
-"""
-    )
-    return parsed(_copy_desc(rows, columns, dtype, scope, target), impl)
+    call = f"""T.tvm_load_matrix_sync(C.data, {m}, {n}, {k}, {_number("C", "d1", rows, columns)},
+            A.access_ptr("r"), s1, "{layout}", dtype="handle")"""
+    return _wmma_copy(rows, columns, _DTYPES[kind], scope, f"wmma.matrix_{operand}", call)
 
 
 def _wmma_store(shape: tuple[int, int, int], kind: str, scope: str) -> tuple[Any, Any]:
     m, n, k = shape
-    dtype = _DTYPES[kind]
-    impl = (
-        "@T.prim_func\ndef impl(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("s")
-        + _STRIDES.format("d")
-        + _buffer("A", m, n, dtype, "wmma.accumulator", "s1, s0")
-        + _buffer("C", m, n, dtype, scope, "d1, d0")
-        + f"""    with T.block("root"):
-        T.reads(A[0:{m}, 0:{n}])
-        T.writes(C[0:{m}, 0:{n}])
-        T.evaluate(T.tvm_store_matrix_sync(A.data, {m}, {n}, {k}, {_number("A", "s1", m, n)},
-            C.access_ptr("w"), d1, "row_major", dtype="handle"))
-"""
-    )
-    return parsed(_copy_desc(m, n, dtype, "wmma.accumulator", scope), impl)
-
-
-def _zero(dtype: str) -> str:
-    return f"T.{dtype}(0)"
-
-
-def _fill_desc(rows: int, columns: int, dtype: str, scope: str) -> str:
-    return (
-        "@T.prim_func\ndef desc(c: T.handle):\n"
-        + _STRIDES.format("d")
-        + _buffer("C", rows, columns, dtype, scope, "d1, d0")
-        + f"""    with T.block("root"):
-        T.reads()
-        T.writes(C[0:{rows}, 0:{columns}])
-        for i, j in T.grid({rows}, {columns}):
-            with T.block("init"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = {_zero(dtype)}
-"""
-    )
+    call = f"""T.tvm_store_matrix_sync(A.data, {m}, {n}, {k}, {_number("A", "s1", m, n)},
+            C.access_ptr("w"), d1, "row_major", dtype="handle")"""
+    return _wmma_copy(m, n, _DTYPES[kind], "wmma.accumulator", scope, call)
 
 
 def _wmma_fill(shape: tuple[int, int, int], kind: str) -> tuple[Any, Any]:
     m, n, k = shape
     dtype = _DTYPES[kind]
-    impl = (
-        "@T.prim_func\ndef impl(c: T.handle):\n"
-        + _STRIDES.format("d")
-        + _buffer("C", m, n, dtype, "wmma.accumulator", "d1, d0")
-        + f"""    with T.block("root"):
-        T.reads()
-        T.writes(C[0:{m}, 0:{n}])
-        T.evaluate(T.tvm_fill_fragment(C.data, {m}, {n}, {k}, {_number("C", "d1", m, n)}, {_zero(dtype)}, dtype="handle"))
+    desc = f"""        for i, j in T.grid({m}, {n}):
+            with T.block("init"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = {_zero(dtype)}
 """
-    )
-    return parsed(_fill_desc(m, n, dtype, "wmma.accumulator"), impl)
+    impl = f"""        T.evaluate(T.tvm_fill_fragment(C.data, {m}, {n}, {k}, {_number("C", "d1", m, n)}, {_zero(dtype)}, dtype="handle"))
+"""
+    buffers = _STRIDES.format("d") + _buffer("C", m, n, dtype, "wmma.accumulator", "d1, d0")
+    return parsed("c", buffers, "", f"C[0:{m}, 0:{n}]", desc, impl)
 
 
 def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) -> tuple[Any, Any]:
     m, n, k = shape
     dtype, total = _DTYPES[kind], _DTYPES[out]
     rows, columns = (n, k) if trans_b else (k, n)
-    heads = (
+    buffers = (
         _STRIDES.format("a")
         + _STRIDES.format("b")
         + _STRIDES.format("c")
         + _buffer("A", m, k, dtype, "wmma.matrix_a", "a1, a0")
         + _buffer("B", rows, columns, dtype, "wmma.matrix_b", "b1, b0")
         + _buffer("C", m, n, total, "wmma.accumulator", "c1, c0")
-        + f"""    with T.block("root"):
-        T.reads(C[0:{m}, 0:{n}], A[0:{m}, 0:{k}], B[0:{rows}, 0:{columns}])
-        T.writes(C[0:{m}, 0:{n}])
-"""
     )
-    wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
+    wide = _widening(dtype, total)
     desc = f"""        for i, j, k in T.grid({m}, {n}, {k}):
             with T.block("update"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -167,8 +127,8 @@ def _wmma_sync(shape: tuple[int, int, int], kind: str, out: str, trans_b: bool) 
     impl = f"""        T.evaluate(T.tvm_mma_sync(C.data, {number}, A.data, {_number("A", "a1", m, k)},
             B.data, {_number("B", "b1", rows, columns)}, C.data, {number}, dtype="handle"))
 """
-    head = "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n" + heads
-    return parsed(head.format("desc") + desc, head.format("impl") + impl)
+    sums = f"C[0:{m}, 0:{n}]"
+    return parsed("a b c", buffers, f"{sums}, A[0:{m}, 0:{k}], B[0:{rows}, 0:{columns}]", sums, desc, impl)
 
 
 _WMMA = {
@@ -247,14 +207,9 @@ def layout_b(k: Any, j: Any, e: int = 2) -> tuple[Any, Any]:
     return 4 * (j % 8) + k % (4 * e) // e, 2 * e * (j // 8) + e * (k // (4 * e)) + k % e
 
 
-def _text_a(i: str, j: str, e: int) -> str:
-    last = f" + {j} % {e}" if e > 1 else ""
-    return f"4 * ({i} % 8) + {j} % {4 * e} // {e}, {2 * e} * ({j} // {4 * e}) + {e} * ({i} // 8){last}"
-
-
-def _text_b(k: str, j: str, e: int) -> str:
-    last = f" + {k} % {e}" if e > 1 else ""
-    return f"4 * ({j} % 8) + {k} % {4 * e} // {e}, {2 * e} * ({j} // 8) + {e} * ({k} // {4 * e}){last}"
+def _written(layout: Callable[[Any, Any, int], tuple[Any, Any]], i: str, j: str, e: int) -> str:
+    """The indices of a layout, of variables of these names."""
+    return ", ".join(map(repr, layout(Var(i), Var(j), e)))
 
 
 def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, Any]:
@@ -263,20 +218,12 @@ def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, An
     depth, held = 8 * e, 4 * e
     along_k = (operand == "a") != trans  # whether rows of shared memory run along k
     rows, columns = (16, depth) if along_k else (depth, 16)
-    if operand == "a":
-        at = _text_a("vi", "vj", e) if not trans else _text_a("vj", "vi", e)
-    else:
-        at = _text_b("vi", "vj", e) if not trans else _text_b("vj", "vi", e)
-    head = (
-        "@T.prim_func\ndef {}(warp: T.handle, shared: T.handle):\n"
-        + _STRIDES.format("s")
+    at = _written(layout_a if operand == "a" else layout_b, *(("vj", "vi") if trans else ("vi", "vj")), e)
+    buffers = (
+        _STRIDES.format("s")
         + f'    S = T.match_buffer(shared, ({rows}, {columns}), "{dtype}", align=64, offset_factor={4 * e}, '
         f'scope="{scope}", strides=[s1, s0])\n'
         + f'    W = T.match_buffer(warp, (32, {held}), "{dtype}", align=64, offset_factor={held}, scope="warp")\n'
-        + f"""    with T.block("root"):
-        T.reads(S[0:{rows}, 0:{columns}])
-        T.writes(W[0:32, 0:{held}])
-"""
     )
     desc = f"""        for i, j in T.grid({rows}, {columns}):
             with T.block("shared_warp"):
@@ -293,24 +240,21 @@ def _ldmatrix(kind: str, operand: str, trans: bool, scope: str) -> tuple[Any, An
             T.evaluate(T.ptx_ldmatrix({not along_k}, 4, ".b16", W.data, W.elem_offset + {held} * tx,
                 S.access_ptr("r"), s1 * ({row}) + {column}, dtype="{dtype}"))
 """
-    return parsed(head.format("desc") + desc, head.format("impl") + impl)
+    return parsed("warp shared", buffers, f"S[0:{rows}, 0:{columns}]", f"W[0:32, 0:{held}]", desc, impl)
 
 
 def _mma(kind: str, out: str) -> tuple[Any, Any]:
     e, dtype, total = _per_register(kind), _DTYPES[kind], _DTYPES[out]
     depth, held = 8 * e, 4 * e
-    head = (
-        "@T.prim_func\ndef {}(a: T.handle, b: T.handle, c: T.handle):\n"
-        + _buffer("A", 32, held, dtype, "warp", factor=held)
+    buffers = (
+        _buffer("A", 32, held, dtype, "warp", factor=held)
         + _buffer("B", 32, held, dtype, "warp", factor=held)
         + _buffer("C", 32, 8, total, "warp", factor=8)
-        + f"""    with T.block("root"):
-        T.reads(C[0:32, 0:8], A[0:32, 0:{held}], B[0:32, 0:{held}])
-        T.writes(C[0:32, 0:8])
-"""
     )
-    wide = (lambda x: x) if dtype == total else (lambda x: f'T.cast({x}, "{total}")')
-    a, b, c = _text_a("vi", "vk", e), _text_b("vk", "vj", e), _text_a("vi", "vj", 2)
+    wide = _widening(dtype, total)
+    a, b, c = (
+        _written(*at) for at in ((layout_a, "vi", "vk", e), (layout_b, "vk", "vj", e), (layout_a, "vi", "vj", 2))
+    )
     desc = f"""        for i, j, k in T.grid(16, 16, {depth}):
             with T.block("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -327,61 +271,43 @@ def _mma(kind: str, out: str) -> tuple[Any, Any]:
         for half in (0, 1)
     )
     impl = '        for tx in T.thread_binding(0, 32, "threadIdx.x"):\n' + calls
-    return parsed(head.format("desc") + desc, head.format("impl") + impl)
+    reads = f"C[0:32, 0:8], A[0:32, 0:{held}], B[0:32, 0:{held}]"
+    return parsed("a b c", buffers, reads, "C[0:32, 0:8]", desc, impl)
 
 
 def _mma_fill(kind: str) -> tuple[Any, Any]:
-    dtype = _DTYPES[kind]
-    desc = (
-        "@T.prim_func\ndef desc(c: T.handle):\n"
-        + _buffer("C", 32, 8, dtype, "warp", factor=8)
-        + f"""    with T.block("root"):
-        T.reads()
-        T.writes(C[0:32, 0:8])
-        for i, j in T.grid(16, 16):
+    dtype, at = _DTYPES[kind], _written(layout_a, "vi", "vj", 2)
+    desc = f"""        for i, j in T.grid(16, 16):
             with T.block("C_warp"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 T.reads()
-                T.writes(C[{_text_a("vi", "vj", 2)}])
-                C[{_text_a("vi", "vj", 2)}] = {_zero(dtype)}
+                T.writes(C[{at}])
+                C[{at}] = {_zero(dtype)}
 """
-    )
-    impl = (
-        "@T.prim_func\ndef impl(c: T.handle):\n"
-        + _buffer("C", 32, 8, dtype, "warp", factor=8)
-        + f"""    with T.block("root"):
-        T.reads()
-        T.writes(C[0:32, 0:8])
-        for tx in T.thread_binding(0, 32, "threadIdx.x"):
+    impl = f"""        for tx in T.thread_binding(0, 32, "threadIdx.x"):
             T.evaluate(T.mma_fill(8, C.data, C.elem_offset + tx * 8, dtype="{dtype}"))
 """
-    )
-    return parsed(desc, impl)
+    return parsed("c", _buffer("C", 32, 8, dtype, "warp", factor=8), "", "C[0:32, 0:8]", desc, impl)
 
 
 def _mma_store(kind: str, scope: str) -> tuple[Any, Any]:
-    dtype = _DTYPES[kind]
-    head = (
-        "@T.prim_func\ndef {}(a: T.handle, c: T.handle):\n"
-        + _STRIDES.format("d")
+    dtype, at = _DTYPES[kind], _written(layout_a, "vi", "vj", 2)
+    buffers = (
+        _STRIDES.format("d")
         + _buffer("A", 32, 8, dtype, "warp", factor=8)
         + _buffer("C", 16, 16, dtype, scope, "d1, d0", factor=1)
-        + """    with T.block("root"):
-        T.reads(A[0:32, 0:8])
-        T.writes(C[0:16, 0:16])
-"""
     )
     desc = f"""        for i, j in T.grid(16, 16):
             with T.block("C_warp"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                T.reads(A[{_text_a("vi", "vj", 2)}])
+                T.reads(A[{at}])
                 T.writes(C[vi, vj])
-                C[vi, vj] = A[{_text_a("vi", "vj", 2)}]
+                C[vi, vj] = A[{at}]
 """
     impl = f"""        for tx in T.thread_binding(0, 32, "threadIdx.x"):
             T.evaluate(T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + tx * 8, d1, dtype="{dtype}"))
 """
-    return parsed(head.format("desc") + desc, head.format("impl") + impl)
+    return parsed("a c", buffers, "A[0:32, 0:8]", "C[0:16, 0:16]", desc, impl)
 
 
 _MMA = {"f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "e4m3": ("f32",), "e5m2": ("f32",)}

@@ -100,8 +100,19 @@ class TensorIntrin:
         from . import amx, cuda, dot_product_common, x86  # noqa: F401
 
 
-def parsed(desc: str, impl: str) -> tuple[Any, Any]:
-    """What an instruction computes, and how it is called, from their texts."""
+def parsed(handles: str, buffers: str, reads: str, writes: str, desc: str, impl: str) -> tuple[Any, Any]:
+    """What an intrinsic computes and how it is called: two functions of the parameters ``handles``, to which the same
+    ``buffers`` belong, and with the same regions."""
     from ..script import parse
 
-    return parse(desc), parse(impl)
+    params = ", ".join(f"{handle}: T.handle" for handle in handles.split())
+
+    def function(name: str, body: str) -> Any:
+        return parse(f"""@T.prim_func
+def {name}({params}):
+{buffers}    with T.block("root"):
+        T.reads({reads})
+        T.writes({writes})
+{body}""")
+
+    return function("desc", desc), function("impl", impl)
