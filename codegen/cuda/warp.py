@@ -8,7 +8,7 @@ from typing import Any
 from tir.aliases import shares_memory
 from tir.arith.linear import linear
 from tir.expr import BufferLoad, Call, Expr, FloorMod, IntImm, Ramp, Var
-from tir.stmt import Allocate, BufferStore, For
+from tir.stmt import Allocate, BufferStore
 from tir.visit import walk
 
 from .generator import Generator
@@ -19,9 +19,7 @@ def lanes_of_warp(g: Generator, s: Allocate, count: int) -> int:
     """The number n of consecutive elements per lane, if every access is proved to be to element
     ``fragment * 32 * n + lane * n + k`` with 0 <= k < n; else 0."""
     with g.analyzer.scope():
-        for node in walk(s.body):
-            if isinstance(node, For):
-                g.analyzer.bind(node.loop_var, node.domain)
+        g.analyzer.bind_under(s.body)
         return _each_lanes(g, s, count)
 
 

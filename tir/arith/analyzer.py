@@ -31,7 +31,8 @@ from ..expr import (
     as_expr,
     is_const,
 )
-from ..visit import free_vars, is_pure
+from ..stmt import AttrStmt, For
+from ..visit import free_vars, is_pure, walk
 from .bounds import UNBOUNDED, Interval, bound_of, bound_of_linear, dtype_bound, meet, value_form, within_type
 from .comparisons import OPPOSITE
 from .linear import Linear, is_data, is_index, key, linear
@@ -119,6 +120,16 @@ class Analyzer:
                 if coeff > 1 or coeff == 0 and e.dtype.min_value <= rest <= e.dtype.max_value:
                     self.remainders[id(var)] = coeff, rest
         self._keep.append((var, value))
+
+    def bind_under(self, root: Any) -> None:
+        """Know the ranges of all loops, threads and block iterators in a statement."""
+        for node in walk(root):
+            if isinstance(node, For):
+                self.bind(node.loop_var, node.domain, node)
+            elif isinstance(node, IterVar) and node.dom is not None:
+                self.bind(node.var, node.dom)
+            elif isinstance(node, AttrStmt) and node.attr_key == "thread_extent":
+                self.bind(node.node.var, Range(IntImm(0, node.node.var.dtype), node.value))
 
     @property
     def has_assumptions(self) -> bool:

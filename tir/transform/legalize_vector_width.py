@@ -6,13 +6,12 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..arith.linear import linear
-from ..buffer import Range
 from ..expr import BufferLoad, IntImm, Var, const, is_const
 from ..function import PrimFunc
 from ..levels import is_private
 from ..node import frozendict
-from ..stmt import SERIAL, UNROLLED, VECTORIZED, AttrStmt, BufferStore, For, Stmt
-from ..visit import accesses, rewrite_statements, substitute, uses_var, walk
+from ..stmt import SERIAL, UNROLLED, VECTORIZED, BufferStore, For, Stmt
+from ..visit import accesses, rewrite_statements, substitute, uses_var
 from .passes import func_pass
 from .thread_axes import flat
 from .vectorize_loop import REASON
@@ -58,11 +57,7 @@ def _split(loop: For, lanes: int) -> Stmt:
 class _Legalizer:
     def __init__(self, body: Stmt) -> None:
         self.analyzer = Analyzer()
-        for item in walk(body):
-            if isinstance(item, For):
-                self.analyzer.bind(item.loop_var, item.domain, item.body)
-            elif isinstance(item, AttrStmt) and item.attr_key == "thread_extent":
-                self.analyzer.bind(item.node.var, Range(const(0, item.node.var.dtype), item.value))
+        self.analyzer.bind_under(body)
 
     def visit(self, s: Any) -> Any:
         wide = isinstance(s, For) and s.kind == VECTORIZED and isinstance(s.extent, IntImm) and s.extent.value > 1

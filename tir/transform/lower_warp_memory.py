@@ -7,7 +7,7 @@ from typing import Any
 from ..aliases import shares_memory, sharing
 from ..arith import Analyzer
 from ..arith.linear import linear
-from ..buffer import Buffer, Range
+from ..buffer import Buffer
 from ..errors import BuildError
 from ..expr import BufferLoad, Call, Expr, IntImm, Ramp, Var, const, constant, is_const, max_
 from ..function import PrimFunc
@@ -226,15 +226,9 @@ def _lower(name: str, kernel: Stmt) -> Stmt:
     if apart is not None:
         raise BuildError(f"{name}: `{apart.name}` in warp memory has axis separators; lanes share memory of one axis")
     lowering = _Lowering(name)
-    launched: dict[str, tuple[Var, Any]] = {}
-    for n in walk(kernel):
-        extent = getattr(n, "extent", None)
-        if is_launch(n):
-            lowering.analyzer.bind(n.node.var, Range(const(0, n.value.dtype), n.value))
-            if is_thread_axis(n.node.thread_tag):
-                launched[n.node.thread_tag] = (n.node.var, constant(n.value))
-        elif extent is not None and hasattr(n, "loop_var"):
-            lowering.analyzer.bind(n.loop_var, Range(n.min, extent))
+    lowering.analyzer.bind_under(kernel)
+    launches = [n for n in walk(kernel) if is_launch(n) and is_thread_axis(n.node.thread_tag)]
+    launched: dict[str, tuple[Any, Any]] = {n.node.thread_tag: (n.node.var, constant(n.value)) for n in launches}
     lowering.lane, lanes = launched.get(LANES, (None, 1))
     if lanes == 0:  # the kernel never runs: as for one lane
         lanes = 1

@@ -11,7 +11,7 @@ from typing import Any
 from ...analysis.index import BlockRef, LoopRef
 from ...arith import Analyzer
 from ...arith.linear import is_index
-from ...buffer import Buffer, BufferRegion, IterVar, MatchBufferRegion, Range
+from ...buffer import Buffer, BufferRegion, MatchBufferRegion, Range
 from ...equal import first_difference
 from ...errors import ScheduleError, attempt, first_legal, require
 from ...expr import BufferLoad, Call, Cast, Expr, IntImm, Mul, Var, const, is_const
@@ -234,11 +234,7 @@ def _other_shapes(pairs: dict[Buffer, Buffer], regions: dict[Buffer, BufferRegio
 def _bounded(block: Block) -> Analyzer:
     """Bounds of the iterators and loops under ``block``."""
     analyzer = Analyzer()
-    for item in walk(block):
-        if isinstance(item, IterVar) and item.dom is not None:
-            analyzer.bind(item.var, item.dom)
-        elif isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain, item)
+    analyzer.bind_under(block)
     return analyzer
 
 

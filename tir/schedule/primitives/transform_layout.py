@@ -22,8 +22,8 @@ from ...expr import EQ, BufferLoad, Expr, IntImm, Ramp, Var, as_expr, cast, cons
 from ...function import PrimFunc
 from ...node import frozendict
 from ...op import call
-from ...stmt import Block, BlockRealize, BufferStore, Evaluate, For, Stmt, nest
-from ...visit import nodes_of, rewrite, substitute, uses_var, walk
+from ...stmt import Block, BlockRealize, BufferStore, Evaluate, Stmt, nest
+from ...visit import nodes_of, rewrite, substitute, uses_var
 from ..invariants import Keeps, Kept
 from ..primitive import BadArgument, primitive, require_same_meaning
 from ..staged_copies import elementwise_block
@@ -184,11 +184,7 @@ def _same_reductions(before: PrimFunc, after: PrimFunc, buffer: Buffer) -> bool:
 def _with_layout(func: PrimFunc, old: Buffer, new: Buffer, index_map: IndexMap) -> PrimFunc:
     """``func`` with each access to ``old`` going to its mapped place in ``new``."""
     analyzer = Analyzer()
-    for item in walk(func.body):
-        if isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain, item)
-        elif isinstance(item, IterVar) and item.dom is not None:
-            analyzer.bind(item.var, item.dom)
+    analyzer.bind_under(func.body)
 
     def move(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         require(not any(isinstance(i, Ramp) or i.dtype.lanes > 1 for i in indices),
@@ -401,11 +397,7 @@ def _kind_of(index: Expr, index_map: IndexMap, iters: Sequence[IterVar]) -> str:
 
 def _simplified(block: Block, analyzer: Analyzer) -> Block:
     """``block`` with its indices and regions simplified."""
-    for item in walk(block.body):
-        if isinstance(item, For):
-            analyzer.bind(item.loop_var, item.domain, item)
-        elif isinstance(item, IterVar) and item.dom is not None:
-            analyzer.bind(item.var, item.dom)
+    analyzer.bind_under(block.body)
 
     def visit(item: Any) -> Any:
         if isinstance(item, BufferLoad):
