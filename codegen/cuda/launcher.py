@@ -6,7 +6,6 @@ Python. A program compiles the file with ``cuda.h`` and links the driver's libra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -339,12 +338,7 @@ def _float(value: float, dtype: DType) -> str:
 
 
 def _bytes(data: bytes) -> str:
-    return "\n".join(_rows(data))
-
-
-def _rows(data: bytes) -> Iterator[str]:
-    for at in range(0, len(data), 32):
-        yield "    " + ",".join(map(str, data[at : at + 32])) + ","
+    return "\n".join(f"    {','.join(map(str, data[at : at + 32]))}," for at in range(0, len(data), 32))
 
 
 def _quoted(text: str) -> str:

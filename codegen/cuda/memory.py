@@ -98,10 +98,6 @@ def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[s
     return base_of(g, buffer), index
 
 
-def _power_of_two(n: int) -> bool:
-    return n & (n - 1) == 0
-
-
 def _alignment(g: Generator, buffer: Buffer, index: Ramp, lanes: int) -> int:
     """How many adjacent elements of a vector access may be one access: as many as the proved alignment allows."""
     most = max(1, 16 // buffer.dtype.bytes)
@@ -114,7 +110,7 @@ def _alignment(g: Generator, buffer: Buffer, index: Ramp, lanes: int) -> int:
 
 
 def _whole(size: int, lanes: int, element: DType) -> bool:
-    return _power_of_two(lanes) and size >= min(lanes, max(1, 16 // element.bytes))
+    return lanes & (lanes - 1) == 0 and size >= min(lanes, max(1, 16 // element.bytes))
 
 
 def _is_run(index: Expr, buffer: Buffer) -> bool:

@@ -127,7 +127,7 @@ def _nextafter(g: Generator, e: Call) -> str:
     small = SMALL_FLOATS.get(dtype.element)
     wide = F32.with_lanes(lanes) if small else dtype
     a, b = (g.convert(v, dtype, wide) for v in (x, y))
-    type_, word, flags = value_type(wide), f"i{_storage_bits(dtype)}", vector("i1", lanes)
+    type_, word, flags = value_type(wide), f"i{max(8, dtype.bits)}", vector("i1", lanes)
     words = vector(word, lanes)
     x_bits, y_bits = (v if small else out.value(f"bitcast {type_} {v} to {words}") for v in (x, y))
 
@@ -152,10 +152,6 @@ def _nextafter(g: Generator, e: Call) -> str:
     result = chosen(compared("uno", a, a), x_bits, result)
     result = chosen(compared("uno", b, b), y_bits, result)
     return result if small else out.value(f"bitcast {words} {result} to {type_}")
-
-
-def _storage_bits(dtype: DType) -> int:
-    return max(8, dtype.bits)
 
 
 @op_rule("ldexp")

@@ -10,6 +10,7 @@ from tir.expr import BufferLoad, Call, Cast, Expr, FloorMod, IntImm, Let, Mod, V
 from tir.stmt import BufferStore, For, LetStmt, Stmt
 from tir.visit import Somewhere, nodes_of, statements, uses_var, walk
 
+from ..c_names import identifier
 from .generator import Generator
 from .invariants import reciprocal
 from .text import FunctionText
@@ -40,7 +41,7 @@ def counted_loop(g: Generator, s: For, first: str, end: str | None, hints: list[
         runs = f"ne {type_} {first}, {end}"
     if fits:
         runs = f"slt {type_} {first}, {end}"
-    body, done = out.label(f"for.{_plain(s.loop_var.name)}"), out.label("end")
+    body, done = out.label(f"for.{identifier(s.loop_var.name)}"), out.label("end")
     if not known:
         out.branch(out.value(f"icmp {runs}"), body, done)
         # a preheader, so that the loop has one entering edge
@@ -145,7 +146,3 @@ def _is_last_bits(n: Any) -> bool:
 
 
 _has_last_bits = Somewhere(_is_last_bits, FloorMod, Mod, Cast, Call)
-
-
-def _plain(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)

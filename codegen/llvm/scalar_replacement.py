@@ -270,11 +270,8 @@ def _obstacle(places: list[_Place], handed_out: bool, already: int) -> str | Non
         return "its address is passed on"
     if len(places) + already > MOST:
         return f"more than {MOST} elements or vectors would be held"
-    return None if _all_disjoint(places) else "its accesses may overlap"
-
-
-def _all_disjoint(places: list[_Place]) -> bool:
-    return all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
+    is_apart = all(a.disjoint(b) for k, a in enumerate(places) for b in places[:k])
+    return None if is_apart else "its accesses may overlap"
 
 
 def _rewritten(loop: For, chosen: dict[Any, _Place], masks: dict[Any, Expr | None], known: _Known) -> Stmt:

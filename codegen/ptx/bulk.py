@@ -247,10 +247,6 @@ def _aligned(m: Machine, address: int, need: int, lane: int) -> None:
         raise m.fault(f"a bulk copy's shared memory at {address:#x} is no multiple of {need} bytes", lane)
 
 
-def _need(size: Get | None) -> int:
-    return 128 if size is None else 16
-
-
 # ------------------------------------------------------------ copies
 
 
@@ -303,7 +299,7 @@ def _store(c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Ge
     def store(m: Machine) -> None:
         stores = Stores.of(m)
         for lane, (part, swizzle), (row, at) in zip(m.threads().tolist(), find(m), places(m, read(m))):
-            _aligned(m, at, _need(size), lane)
+            _aligned(m, at, 128 if size is None else 16, lane)
             chunks = _chunks(m, row, at, part.bytes, swizzle)
             one = running("a bulk store", where, reads=chunks)
             shared_of(m).begin(one)

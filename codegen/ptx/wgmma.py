@@ -262,11 +262,8 @@ def _in_shared(m: Machine, read: Get, rows: int, k: int, kind: str, transposed: 
     data, known = shared_of(m).take(chunks)
     bits = matrix(data.reshape(*at.shape, CHUNK), item, transposed)
     marks = matrix(known.reshape(*at.shape, CHUNK), item, transposed) != int("01" * item, 16)
-    return (_values(bits, kind), marks), chunks
-
-
-def _values(bits: Array, kind: str) -> Array:
-    return widened(np.ascontiguousarray(bits).view(np.uint32), kind).reshape(bits.shape)
+    values = widened(np.ascontiguousarray(bits).view(np.uint32), kind).reshape(bits.shape)
+    return (values, marks), chunks
 
 
 def _in_registers(m: Machine, slots: list[int], lanes: Array, kind: str) -> Operand:

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from .analyzer import Analyzer
 
 
+def divisors(value: int) -> list[int]:
+    """The positive divisors; of 0, which all divide, the least."""
+    if value == 0:
+        return [1]
+    small = [d for d in range(1, int(value**0.5) + 1) if value % d == 0]
+    return sorted({*small, *(value // d for d in small)})
+
+
 def fits(form: Linear, dtype: DType) -> bool:
     """Whether ``dtype`` has all constants of ``form``, those in its quotients, remainders, minima and maxima included."""
     return form.fits(dtype) and all(_operands_fit(f) for factors, _ in form.items() for f in factors)

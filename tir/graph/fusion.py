@@ -367,7 +367,8 @@ class _Fusion:
         if value in self.results:
             return f"%{value.name} is a result of the graph"
         if value not in self._exits:
-            return f"%{value.name} is one of several results of {self._maker(value).operator}"
+            maker = next(n for n in self.graph.nodes if value in n.outputs)
+            return f"%{value.name} is one of several results of {maker.operator}"
         if outside := [n for n in self.readers[value] if n not in nodes.members]:
             return f"%{value.name} is read by {outside[0].operator} (%{outside[0].outputs[0].name}) too"
         producer, reading = self._exits[value], list(dict.fromkeys(self.readers[value]))
@@ -409,9 +410,6 @@ class _Fusion:
                 self._scores.add(scores)
                 return True
         return False
-
-    def _maker(self, value: Value) -> Node:
-        return next(n for n in self.graph.nodes if value in n.outputs)
 
 
 def _formula(nodes: Sequence[Node], value: Value) -> Formula:

@@ -79,10 +79,8 @@ def fold_constants(graph: Graph) -> Graph:
         is_small = sum(v.elements for v in node.outputs) <= LARGEST_FOLDED
         if not is_small and (not inputs or pattern_of(node) > Pattern.INJECTIVE):
             return None
-        return [
-            made.constant(array, v.name)
-            for array, v in zip(evaluate(_with(node, arguments), made.constants), node.outputs)
-        ]
+        arrays = evaluate(Node(node.operator, arguments, node.outputs, node.name), made.constants)
+        return [made.constant(array, v.name) for array, v in zip(arrays, node.outputs)]
 
     return graph.rewritten(visit)
 
@@ -111,10 +109,6 @@ def _growing(graph: Graph) -> set[Node]:
         if all(n in found or (grows and n in last and reads(n, value) <= READS) for n in readers[value]):
             found.add(node)
     return found
-
-
-def _with(node: Node, arguments: Mapping[str, Any]) -> Node:
-    return Node(node.operator, arguments, node.outputs, node.name)
 
 
 def remove_copies(graph: Graph) -> Graph:

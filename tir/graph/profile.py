@@ -180,10 +180,6 @@ def _array(
     return model.place.part(whole, begin, shape, storage_dtype(buffer.dtype))
 
 
-def _elements(buffer: Buffer, values: Mapping[str, int]) -> int:
-    return math.prod(value_of(size, values) for size in buffer.shape)
-
-
 def _summed(
     model: CompiledModel, names: Sequence[str], seconds: Sequence[float], values: Mapping[str, int]
 ) -> tuple[KernelTime, ...]:
@@ -194,7 +190,8 @@ def _summed(
     for name in dict.fromkeys(names):
         func, group = model.module.ir[name], made[name]
         times = [s for n, s in zip(names, seconds) if n == name]
-        size = sum(_elements(b, values) * array_dtype(b.dtype).itemsize for b in func.buffers())
+        sizes = ([value_of(n, values) for n in b.shape] for b in func.buffers())
+        size = sum(math.prod(n) * array_dtype(b.dtype).itemsize for n, b in zip(sizes, func.buffers()))
         count, total = (
             operations(_at(group_function(group.nodes, group.inputs, group.outputs), values)),
             max(sum(times), 1e-12),

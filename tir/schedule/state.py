@@ -139,7 +139,7 @@ class State:
         require(not loops,
                 "`{0}` is a loop, not a block",
                 name, legal=lambda: list(dict.fromkeys(b.name for ref in loops for b in self.index.blocks_below(ref))))  # fmt: skip
-        raise self._gone(f"block `{name}`", self.fates.get(key), self._near_blocks(str(name)))
+        raise self._gone(f"block `{name}`", self.fates.get(key), near_names(str(name), self.index.blocks))
 
     def require_one_function(self, name: str) -> None:
         """Refuse a name, of a block or a loop, that several functions have while none of them is chosen."""
@@ -157,9 +157,6 @@ class State:
             if having
             else "",
         )
-
-    def _near_blocks(self, name: str) -> list[str]:
-        return near_names(name, self.index.blocks)
 
     def find_loop(self, which: LoopRV | LoopRef | str, near: Place | None = None) -> LoopRef:
         """The loop of a handle, or of a name: ``"i"`` if only one loop has that name, ``"C.i"`` above block C.

@@ -242,7 +242,8 @@ class _Placer:
             waited = [a for a in made.tail if a.waited]
             again = [*(a.from_before(var, split) for a in tail), *waited]
             next_made = self.place(body, again)
-            if _same(next_made.tail, made.tail) and (next_made.barrier or not split):
+            is_same = {a.place() for a in next_made.tail} == {a.place() for a in made.tail}
+            if is_same and (next_made.barrier or not split):
                 return next_made
             made = next_made
             split = split and made.barrier
@@ -318,10 +319,6 @@ class _Placer:
         found = self.accesses.of(s)
         pair = self.conflicts.any(found, found)
         return (pair[0].node, pair[1].node) if pair else (s, s)
-
-
-def _same(a: list[Access], b: list[Access]) -> bool:
-    return {x.place() for x in a} == {x.place() for x in b}
 
 
 @func_pass

@@ -17,7 +17,7 @@ from ..arith import simplify
 from ..arith.linear import key, linear
 from ..buffer import Buffer, IterVar
 from ..errors import ScheduleError
-from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant
+from ..expr import BufferLoad, Call, Cast, Div, Expr, IntImm, Var, const, constant, is_const
 from ..function import PrimFunc
 from ..node import Memo, MemoAmong, cached_property, once
 from ..op import effect_of
@@ -300,7 +300,7 @@ def _nested(func: PrimFunc, name: str) -> tuple[Block, int, list[tuple[IterVar, 
     loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
     around = len(ref.loops()) - len(loops)
     bodies = [loop.node.body for loop in loops]
-    if not _is_true(realize.predicate) or bodies != [*(loop.node for loop in loops[1:]), *([realize] * bool(loops))]:
+    if not is_const(realize.predicate, 1) or bodies != [*(loop.node for loop in loops[1:]), *([realize] * bool(loops))]:
         return None
     if any(isinstance(n, BlockRealize) for n in statements(realize.block.body)) or realize.block.annotations:
         return None
@@ -403,10 +403,6 @@ def loop_of(sch: Schedule, block: str, var: Var, inside: LoopRV) -> LoopRV:
 def extent_of(sch: Schedule, loop: LoopRV) -> int:
     """The number of iterations of a loop; the usual one if it is symbolic."""
     return usual(sch.get(loop).extent)
-
-
-def _is_true(e: Expr) -> bool:
-    return isinstance(e, IntImm) and e.value == 1
 
 
 def _are_axes(loops: Sequence[LoopRef], realize: BlockRealize, steps: Set[Expr]) -> bool:

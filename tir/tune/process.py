@@ -95,7 +95,7 @@ class Child:
                 self.close()
                 raise ChildFailed("timeout", f"it ran longer than {limit:.3g} s, and was ended") from None
             if made is None:
-                raise ChildFailed("crashed", f"the process ended: {self._ending()}")
+                raise ChildFailed("crashed", f"the process ended: {ending(self._process.wait())}")
             self._waiting -= 1
         if "error" in made:
             raise CandidateFailed(made["error"])
@@ -111,9 +111,6 @@ class Child:
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
-
-    def _ending(self) -> str:
-        return ending(self._process.wait())
 
     def _send(self, command: str, mod: Any, about: dict[str, Any]) -> None:
         text = json.dumps({"do": command, **about}).encode()

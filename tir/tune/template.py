@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..arith.divide import divisors
 from ..checked import checked
 from ..errors import TirError
 from ..schedule import Schedule
@@ -251,7 +252,7 @@ def extent_of(axis: Any) -> int:
 
 
 def _inner_sizes(extent: int, policy: str) -> list[int]:
-    factors = [d for d in range(1, extent + 1) if extent % d == 0]
+    factors = divisors(extent) if extent else []
     powers = [1 << k for k in range(extent.bit_length())]
     found = {"factors": factors, "power2": powers, "verbose": sorted({*factors, *powers})}
     if policy not in found:

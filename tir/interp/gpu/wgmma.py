@@ -294,7 +294,7 @@ def _left_registers(
     """The warp's 16 rows of the matrix a, in registers in the layout of mma.sync."""
     view: LocalView = pointer[0]
     row, column = layout_a(16, depth, 32 // dtype.bits)
-    rows = _rows(lanes, pointer, row.shape[1] * dtype.bytes // _held(view))
+    rows = _rows(lanes, pointer, row.shape[1] * dtype.bytes // storage_dtype(view.dtype).itemsize)
     raw = view.load(np.broadcast_to(rows, (lanes.count, len(rows))), None, site)
     if view.dtype is not dtype and not is_small_float(view.dtype):
         raw = np.ascontiguousarray(raw).view(storage_dtype(dtype))
@@ -303,10 +303,6 @@ def _left_registers(
     left[row[lanes.lane], column[lanes.lane]] = cut(raw, name)
     _check_fence(lanes, view, rows, site)
     return left, (view, rows)
-
-
-def _held(view: LocalView) -> int:
-    return storage_dtype(view.dtype).itemsize
 
 
 def _rows(lanes: Lanes, pointer: tuple[Any, Any], count: int) -> np.ndarray:

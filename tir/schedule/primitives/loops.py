@@ -13,6 +13,7 @@ from ...analysis.index import BlockRef, LoopRef
 from ...analysis.private_clause import with_private
 from ...annotations import PRIVATE
 from ...arith import Analyzer, simplify
+from ...arith.divide import divisors
 from ...errors import ScheduleError, require, require_none
 from ...expr import Expr, IntImm, Var, as_expr, cast, const, constant, floordiv, floormod, is_const
 from ...names import derived_name, unique_name
@@ -260,8 +261,7 @@ def _split_names(state: State, loop: LoopRef, names: Sequence[str] | None, count
 def _divisors(size: int | None) -> str:
     if not size:
         return ""
-    found = [d for d in range(1, min(size, 4096) + 1) if size % d == 0]
-    return f"products that divide {size}: " + ", ".join(map(str, found[:16]))
+    return f"products that divide {size}: " + ", ".join(map(str, divisors(size)[:16]))
 
 
 def _proved(known: Analyzer, condition: Any) -> bool:

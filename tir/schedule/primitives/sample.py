@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ...analysis.index import LoopRef
+from ...arith.divide import divisors
 from ...errors import require
 from ...expr import IntImm
 from ..handles import ExprRV
@@ -134,14 +135,6 @@ def draw_tiling(generator: random.Random, extent: int, n: int, most: int) -> tup
         factors.append(factor)
         rest //= factor
     return (*factors, rest, last)
-
-
-def divisors(value: int) -> list[int]:
-    """The positive divisors; of 0, which all divide, the least."""
-    if value == 0:
-        return [1]
-    small = [d for d in range(1, int(value**0.5) + 1) if value % d == 0]
-    return sorted({*small, *(value // d for d in small)})
 
 
 @primitive(check=_check_sample_perfect_tile, group="tile")

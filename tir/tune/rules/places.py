@@ -20,7 +20,7 @@ def places(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     nest = Nest.of(sch, block)
     if nest is None or nest.reduction is None or nest.block.init is None:
         return []
-    if len(nest.spatial) + len(nest.reduce) < len(nest.axes) or not any(_is_indirect(a.indices) for a in nest.loads):
+    if len(nest.spatial) + len(nest.reduce) < len(nest.axes) or not any(has_load(*a.indices) for a in nest.loads):
         return []
     shared = next((a for a in nest.spatial if _is_shared(nest, a)), None)
     counts = [n for n in TOGETHER if shared is not None and shared.size % n == 0]
@@ -32,10 +32,6 @@ def places(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     strip = in_registers(made, nest, shared, outer, (1, count))
     share_out(made, [*outer, strip], nest.runs * nest.work, env)
     return [made]
-
-
-def _is_indirect(indices: tuple[Expr, ...]) -> bool:
-    return has_load(*indices)
 
 
 def _is_shared(nest: Nest, axis: Axis) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ...arith.divide import divisors
 from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
@@ -125,7 +126,7 @@ class _Transformed:
             moving = PASSES * between * prod(strip) / rate if between * prod(strip) > half else 0.0
             return tiles // prod(strip) * (max(products, reading) + EXPOSED["L3"] * reading + moving)
 
-        *whole, (size, parts) = [(s.tiles.size, _parts(s.tiles.size)) for s in self.sides]
+        *whole, (size, parts) = [(s.tiles.size, divisors(s.tiles.size)) for s in self.sides]
         of_rows = [(*rows, size) for rows in itertools.product(*(heights for _, heights in whole))]
         of_parts = [(*(1 for _ in whole), part) for part in parts]
         return min(dict.fromkeys([*of_parts, *of_rows]), key=seconds)
@@ -234,7 +235,3 @@ def _with_axes(product: Contraction, axes: Sequence[Axis]) -> Contraction:
     """A product whose axes are these, of the same iterators."""
     lane = next(a for a in axes if a.var is product.lane.var)
     return replace(product, nest=replace(product.nest, axes=tuple(axes)), lane=lane)
-
-
-def _parts(size: int) -> list[int]:
-    return [n for n in range(1, size + 1) if size % n == 0]
