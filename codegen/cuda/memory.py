@@ -65,7 +65,7 @@ def base_of(g: Generator, buffer: Buffer) -> str:
     return text
 
 
-def flat_index(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+def flat_index(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     """The flat index of an access: row-major, or by the buffer's strides."""
     return indices[0] if len(indices) == 1 and not buffer.strides else dot(indices, strides_of(buffer))
 
@@ -83,7 +83,7 @@ def own_pointer(g: Generator, place: Place, offset: Expr) -> str:
 
 
 def _resolve(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[str, Expr]:
-    index = flat_index(g, buffer, indices)
+    index = flat_index(buffer, indices)
     place = place_of(g, buffer.data)
     if is_fragment(place.scope):
         raise g.error(f"`{buffer.name}` is a tensor-core fragment ({place.scope}): only wmma operations touch it")
@@ -163,7 +163,7 @@ def pointer(g: Generator, e: Any, offset: Expr | None = None) -> str:
     """The address of an operator's pointer argument, plus ``offset`` elements."""
     if isinstance(e, Call) and e.op == "address_of":
         load = _addressed(g, e)
-        index = flat_index(g, load.buffer, load.indices)
+        index = flat_index(load.buffer, load.indices)
         if isinstance(index, Ramp):
             index = index.base
         place = place_of(g, load.buffer.data)

@@ -241,15 +241,12 @@ def _declare_memory(g: Generator, s: Allocate) -> None:
         else:
             memory = g.fresh(f"{var.name}_of_warps")
             g.emit(f"__shared__ alignas(128) {type_} {memory}[{g.warps}][{count}];")
-            g.emit(f"{type_}* const {name} = {memory}[{_warp_number(g)}];")
+            warp = "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32"
+            g.emit(f"{type_}* const {name} = {memory}[{warp}];")
     else:
         raise g.error(f"`{var.name}` is allocated in {scope} memory inside a kernel; a kernel has local, shared, warp")
     g.pointers[var] = place
     g.stmt(s.body)
-
-
-def _warp_number(g: Generator) -> str:
-    return "(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) / 32"
 
 
 @stmt_rule(AllocateConst)

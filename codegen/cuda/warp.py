@@ -40,7 +40,7 @@ def _accesses(data: Var, body: Any, g: Generator) -> Iterator[Expr]:
     """The flat index of every access to ``data``; for an operator, the offset argument after the pointer."""
     for node in walk(body):
         if isinstance(node, (BufferLoad, BufferStore)) and shares_memory(node, {data}):
-            index = flat_index(g, node.buffer, node.indices)
+            index = flat_index(node.buffer, node.indices)
             first = index.base if isinstance(index, Ramp) else index
             yield first if node.buffer.elem_offset is None else first + node.buffer.elem_offset
         elif isinstance(node, Call):

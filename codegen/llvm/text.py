@@ -93,14 +93,11 @@ class ModuleText:
         self.used_names.add(name)
         return name
 
-    def declare(
-        self, name: str, result: str, args: Sequence[str], variadic: bool = False, optional: bool = False
-    ) -> str:
+    def declare(self, name: str, result: str, args: Sequence[str], optional: bool = False) -> str:
         """Declare an external function once; its symbol. ``optional``: null if no library has it."""
         if name not in self.declarations:
-            dots = ["..."] if variadic else []
             weak = "extern_weak " if optional else ""
-            self.declarations[name] = f"declare {weak}{result} {symbol(name)}({', '.join([*args, *dots])})"
+            self.declarations[name] = f"declare {weak}{result} {symbol(name)}({', '.join(args)})"
         return symbol(name)
 
     def constant(self, data: bytes, align: int, base: str) -> str:

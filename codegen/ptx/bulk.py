@@ -147,12 +147,12 @@ def bulk(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     size = None if tensor else c.get(operands.pop(2), "u32")
     if grouped:
         part = _part(c, to, size, kind)
-        return access(c, inst, _store(c, inst, source, part, size, reduction))
+        return access(c, inst, _store(c, source, part, size, reduction))
     barrier = shared_address(c, operands[2])
     mask = c.get(operands[3], "u16") if multicast else None
     if spaces[1] == "global":
         return access(c, inst, _load(c, inst, to, _part(c, source, size, kind), barrier, mask))
-    return access(c, inst, _between(c, inst, to, source, size, barrier, reduction, kind))
+    return access(c, inst, _between(c, to, source, size, barrier, reduction, kind))
 
 
 def _commit(m: Machine) -> None:
@@ -293,7 +293,7 @@ def _landing(one: Running, chunks: Array, part: Part, row: int, barrier: tuple[i
     return land
 
 
-def _store(c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Get | None, reduction: str) -> Step:
+def _store(c: Compiler, source: Any, find: FindPart, size: Get | None, reduction: str) -> Step:
     read, where = shared_address(c, source), c.program.where(c.at)
 
     def store(m: Machine) -> None:
@@ -308,9 +308,7 @@ def _store(c: Compiler, inst: Instruction, source: Any, find: FindPart, size: Ge
     return store
 
 
-def _between(
-    c: Compiler, inst: Instruction, to: Any, source: Any, size: Get | None, barrier: Get, reduction: str, kind: str
-) -> Step:
+def _between(c: Compiler, to: Any, source: Any, size: Get | None, barrier: Get, reduction: str, kind: str) -> Step:
     """From shared memory of a block to that of another."""
     if size is None:
         raise ValueError("a tensor between shared memories")

@@ -84,7 +84,7 @@ def _getctarank(c: Compiler, inst: Instruction, mods: Mods) -> Step:
 # ------------------------------------------------------------ the barrier of a cluster
 
 
-def cluster_barrier(c: Compiler, inst: Instruction, mods: Mods) -> Step:
+def cluster_barrier(c: Compiler, mods: Mods) -> Step:
     """``barrier.cluster.arrive`` and ``barrier.cluster.wait``: a thread waits until each of its cluster that has not ended
     has arrived as often as it."""
     what, at = mods.take("arrive", "wait"), c.at

@@ -66,7 +66,7 @@ def _bar(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     if mods.has("cluster"):
         from .clusters import cluster_barrier
 
-        return cluster_barrier(c, inst, mods)
+        return cluster_barrier(c, mods)
     mods.take("cta")
     if mods.has("warp"):
         mods.take("sync")

@@ -108,7 +108,7 @@ def _ld(c: Compiler, inst: Instruction, mods: Mods) -> Step:
     targets = target.parts if isinstance(target, Vector) and lanes else (target,)
     puts = [c.put(t, kind) for t in targets]
     if space == "param" and named == "param":
-        return _kernel_parameter(c, read, kind, puts)
+        return _kernel_parameter(read, kind, puts)
     if space == "param" and named:
         space = "local"
     bytes_, made = BYTES[kind], f"uint{bits_of(kind)}"
@@ -157,7 +157,7 @@ def _signed(kind: str, made: str) -> Any:
     return numpy_type(kind) if kind[0] in "sf" and kind not in ("f16", "f16x2") else np.dtype(made)
 
 
-def _kernel_parameter(c: Compiler, read: Get, kind: str, puts: list[Any]) -> Step:
+def _kernel_parameter(read: Get, kind: str, puts: list[Any]) -> Step:
     bytes_, made = BYTES[kind], _signed(kind, f"uint{bits_of(kind)}")
 
     def load(m: Machine) -> None:

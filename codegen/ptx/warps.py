@@ -46,7 +46,7 @@ def together(c: Compiler, mask: Get | None, run: Callable[[Machine], None], whol
             raise m.fault(f"a thread is not in its own mask {where}", int(lanes[wanted & own == 0][0]))
         present = ballots(m, np.ones(m.n, bool))
         alive = np.ones(m.lanes, bool) if whole else m.status != DONE
-        ready = (wanted & ~present & _bits(m, alive)[m.warp_of[lanes]]) == 0
+        ready = (wanted & ~present & _bits(alive)[m.warp_of[lanes]]) == 0
         synchronised(m, lanes[ready])
         if ready.all():
             m.status[lanes] = RUN
@@ -94,7 +94,7 @@ def warpgroup(c: Compiler, run: Callable[[Machine], None]) -> Step:
     return meet
 
 
-def _bits(m: Machine, chosen: Array) -> Array:
+def _bits(chosen: Array) -> Array:
     """The bits of the chosen threads of each warp."""
     rows = chosen.reshape(-1, 32).astype(np.uint64)
     return (rows << np.arange(32, dtype=np.uint64)).sum(1).astype(np.uint32)

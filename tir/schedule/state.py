@@ -345,7 +345,7 @@ def owners(state: State, loop: LoopRef) -> str:
     return " and ".join(names[:3]) + (" …" if len(names) > 3 else "") if names else "no block"
 
 
-def scope_of(state: State, place: Place) -> BlockRef:
+def scope_of(place: Place) -> BlockRef:
     """The block that encloses ``place``. Raises ``ScheduleError`` if there is none (a program without blocks)."""
     require(place.scope is not None, "`{0}` is the root block: there is nothing around it", getattr(place, "name", "?"))
     assert place.scope is not None

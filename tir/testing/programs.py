@@ -58,7 +58,7 @@ class _Builder:
     def done(self, array: _Array) -> None:
         self.arrays.append(array)
 
-    def nest(self, shape: tuple[int, ...], kinds: str, lines: list[str], prefix: str = "i", where: str = "") -> None:
+    def nest(self, shape: tuple[int, ...], kinds: str, lines: list[str], prefix: str = "i") -> None:
         """A perfect nest over ``shape`` with one block whose iterators are v0, v1 … of the ``kinds``."""
         k = self.count
         loops = [f"{prefix}{k}_{d}" for d in range(len(shape))]

@@ -225,7 +225,7 @@ class _Placer:
             fixed = s.replace(min=low, extent=extent)
             return self.place(LetStmt(low, s.min, LetStmt(extent, s.extent, fixed)), [])
         if (self.varies(s.min) or self.varies(s.extent)) and _has_barrier(made.stmt):
-            raise Divergent(*self.culprits(s, made))
+            raise Divergent(*self.culprits(s))
         stmt = s if made.stmt is s.body else s.replace(body=made.stmt)
         runs = isinstance(s.extent, IntImm) and s.extent.value > 0
         head = [*bounds, *made.head]
@@ -298,7 +298,7 @@ class _Placer:
         if pure and isinstance(body, LetStmt) and not any(isinstance(n, BufferLoad) for n in walk(body.value)):
             if is_pure(body.value):
                 return self.place(body.replace(body=s.replace(then_case=body.body)), [])
-        raise Divergent(*self.culprits(s, then))
+        raise Divergent(*self.culprits(s))
 
     def repeat(self, s: While) -> Effect:
         tested = self.accesses.of(s.condition)
@@ -308,11 +308,11 @@ class _Placer:
         if pair is None and not _has_barrier(made.stmt):
             return Effect(s, found, found, False)
         if self.varies(s.condition):
-            raise Divergent(*self.culprits(s, made))
+            raise Divergent(*self.culprits(s))
         body = seq([barrier(), made.stmt])
         return Effect(s.replace(body=body), tested, [*tested, *found], False)
 
-    def culprits(self, s: Any, made: Effect) -> tuple[Any, Any]:
+    def culprits(self, s: Any) -> tuple[Any, Any]:
         """Two accesses under ``s`` that need a barrier between them, for the message."""
         if _has_barrier(s):
             return s, next(n for n in walk(s) if is_barrier(n))

@@ -456,7 +456,7 @@ class Compiler(Values):
 
     def load(self, e: E.BufferLoad) -> tuple[str, bool]:
         self._element(e.buffer)
-        site = self.site("read", e.buffer.name, _is_run(e.buffer, e.indices))
+        site = self.site("read", e.buffer.name, _is_run(e.indices))
         view, index, mask = self.place(e.buffer, e.indices, site)
         return self.keep(f"{view}.load({index}, {mask}, {site})"), True
 
@@ -464,7 +464,7 @@ class Compiler(Values):
         self._element(s.buffer)
         self.before()
         value = self.each(s.value)
-        site = self.site("write", s.buffer.name, _is_run(s.buffer, s.indices))
+        site = self.site("write", s.buffer.name, _is_run(s.indices))
         view, index, mask = self.place(s.buffer, s.indices, site)
         self.emit(f"{view}.store({index}, {value}, {mask}, {site})")
         self.after()
@@ -534,7 +534,7 @@ _STATEMENTS: dict[type, Any] = {
 }  # fmt: skip
 
 
-def _is_run(buffer: Buffer, indices: tuple[E.Expr, ...]) -> bool:
+def _is_run(indices: tuple[E.Expr, ...]) -> bool:
     """Whether the form of the index makes a vector access contiguous: only then is it one wide access. Lanes with
     computed indices are accessed one by one, even if they happen to be contiguous."""
     last = indices[-1] if indices else None

@@ -109,8 +109,8 @@ def bulk(
             count = int(sizes[thread])
             if not _aligned(lanes, site, thread, count, int(begin[thread]) * to.item, int(origin[thread]) * of.item):
                 continue
-            at = to.of_one(begin[thread] + np.arange(count // to.item), lanes, thread, site)
-            where = of.of_one(origin[thread] + np.arange(count // of.item), lanes, thread, source)
+            at = to.of_one(begin[thread] + np.arange(count // to.item), thread, site)
+            where = of.of_one(origin[thread] + np.arange(count // of.item), thread, source)
             if not len(at) or not len(where):
                 continue
             copy = Start(lanes, site, thread, place, b)

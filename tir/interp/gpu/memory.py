@@ -129,7 +129,7 @@ class View:
         here = self.lanes.all if act is None else act
         return _inside(self, at, here, bad, min(self.limit, self.room), site)
 
-    def of_one(self, index: np.ndarray, lanes: Lanes, thread: int, site: Site, place: int | None = None) -> np.ndarray:
+    def of_one(self, index: np.ndarray, thread: int, site: Site, place: int | None = None) -> np.ndarray:
         """Positions in the whole memory of the elements that one thread accesses (in the shared memory of the block
         ``place``, or its own); none, and a finding, if one is out of bounds."""
         bad = (index < 0) | (index >= min(self.limit, self.room - self.offset))

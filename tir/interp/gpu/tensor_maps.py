@@ -87,7 +87,7 @@ def _shared(
         lanes.fail("alignment", text, site, thread)
         return np.zeros(0, np.int64)
     address = swizzled(first + np.arange(0, made.bytes, view.item), made.swizzle)
-    return view.of_one(address // view.item - view.offset, lanes, thread, site, place)
+    return view.of_one(address // view.item - view.offset, thread, site, place)
 
 
 def _coordinates(lanes: Lanes, coordinates: tuple[Any, ...], made: Map, thread: int) -> tuple[int, ...]:
@@ -113,7 +113,7 @@ def load(
     for own, b, threads in named(lanes, act, site, number):
         for thread in (int(t) for t in threads):
             index, inside = made.elements(_coordinates(lanes, coordinates, made, thread))
-            where = made.view.of_one(index[inside], lanes, thread, source)
+            where = made.view.of_one(index[inside], thread, source)
             if len(where) < int(inside.sum()):
                 continue
             for place in [own] if mask is None else _places(lanes, int(lanes.spread(mask)[thread]), site, thread):
@@ -140,7 +140,7 @@ def store(lanes: Lanes, act: Any, site: Site, made: Map, src: tuple[Any, Any], *
     begin = lanes.whole(src[1])
     for thread in (int(t) for t in (lanes.all if act is None else act)):
         index, inside = made.elements(_coordinates(lanes, coordinates, made, thread))
-        where = made.view.of_one(index[inside], lanes, thread, site)
+        where = made.view.of_one(index[inside], thread, site)
         at = _shared(lanes, view, int(begin[thread]), made, thread, site)
         if len(at) and len(where) == int(inside.sum()):
             values = np.ascontiguousarray(view.flat[at]).view(np.uint8).view(made.view.storage)[inside]

@@ -275,7 +275,7 @@ def _matrix(
         lanes.fail("alignment", f"{text}; all are multiples of 16", site, 0)
         return None
     address = swizzled(first + places, swizzle)
-    at = view.of_one((address // view.item - view.offset).reshape(-1), lanes, 0, site)
+    at = view.of_one((address // view.item - view.offset).reshape(-1), 0, site)
     if not len(at):
         return None
     mine = np.unique(at)

@@ -31,7 +31,7 @@ def the_block(state: State, loop: LoopRef) -> BlockRef:
 def require_whole_nest(state: State, block: BlockRef, steps: Sequence[LoopRef]) -> None:
     """Raise ``ScheduleError`` unless the loops around ``block`` run it once for all values of its iterators and do nothing else,
     and ``steps`` of them one iteration after the other: then parts of its results may be computed before these loops."""
-    scope, loops = scope_of(state, block), block.loops()
+    scope, loops = scope_of(block), block.loops()
     top = loops[0].node
     others = [b for b in state.index.blocks_below(loops[0]) if b is not block]
     require_none(others, "block {0} is in the loops of {1}, too", block, legal="fission the loops first")

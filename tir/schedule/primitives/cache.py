@@ -88,7 +88,7 @@ def plan_cache_read(
 
     Raises ``ScheduleError`` when the buffer is not read by ``block``, or is written between the copy and a consumer.
     """
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     makers = writers(scope, buffer)
     consumers = consumer_blocks or [r for r in _reading(scope, buffer) if r is block or r not in makers]
@@ -265,7 +265,7 @@ def plan_cache_write(
     Raises ``ScheduleError`` when the buffer is not written by ``block``, is also written or read in the init of the block
     around, or is read before it is written.
     """
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
     consumers = list(consumer_blocks or ())
     require_members(consumers, scope)

@@ -61,7 +61,7 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
     require(cse_thresh >= 0, "cse_thresh is a number of occurrences, not {0}", cse_thresh, legal="0 or more")
     given = state
     state, block = _covered(state, block)
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     around = bound_inside(scope.block)
     domains = {i.var: i.dom for i in block.block.iter_vars if i.dom is not None and not uses_var(i.dom, around)}
     body: Any = block.block.body

@@ -28,7 +28,7 @@ class RegionsPlan:
     recorded: dict[str, Any]
 
 
-def _side(block: BlockRef, buf_type: str) -> str:
+def _side(buf_type: str) -> str:
     require(buf_type in ("read", "write"), "a block has no buffers `{0}`", buf_type, legal='"read" or "write"')
     return buf_type + "s"
 
@@ -64,7 +64,7 @@ def _check_annotate_buffer_access(
 
     Raises ``ScheduleError`` when the number of ranges is not the number of axes.
     """
-    side = _side(block, buf_type)
+    side = _side(buf_type)
     buffer = pick_buffer(block, side, buffer_index)
     regions = getattr(block.block, side)
     number = next(n for n, r in enumerate(regions) if r.buffer is buffer)
@@ -142,7 +142,7 @@ def _check_unsafe_hide_buffer_access(
 
     Raises ``ScheduleError`` for a number without a region.
     """
-    side = _side(block, buf_type)
+    side = _side(buf_type)
     regions = getattr(block.block, side)
     gone = {int(n) for n in buf_index_array}
     bad = [n for n in sorted(gone) if not 0 <= n < len(regions)]

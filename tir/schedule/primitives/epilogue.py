@@ -76,7 +76,7 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
     """The two blocks as one. Raises ``ScheduleError``."""
     state, epilogue, old = with_own_conditions(state, epilogue)
     reduction = state.find_block(reduction.name)
-    scope = scope_of(state, reduction)
+    scope = scope_of(reduction)
     require(epilogue.scope is scope, "blocks {0} and {1} are not in the same block", reduction, epilogue, nodes=())
     sums, load, store = _result(scope, reduction, epilogue)
     solved, conditions = solve_iters(epilogue, load.indices, _stored_at(reduction, sums), known(reduction))

@@ -60,7 +60,7 @@ def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) 
     Raises ``ScheduleError`` for a reduction, a block of more than one store, an output of the function, a buffer with
     another writer, or when what the block reads is overwritten before a consumer runs.
     """
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     store, buffer = _single_store(state, scope, block)
     asking = _asking(scope, buffer)
     consumers = list(dict.fromkeys(c for c in (*readers(scope, buffer), *asking) if c is not block))
@@ -104,7 +104,7 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     """
     given = state, block
     state, block, old = with_own_conditions(state, block)
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     own = {r.buffer for r in block.block.writes}
     made = [b for b in dict.fromkeys(r.buffer for r in block.block.reads) if b not in own and writers(scope, b)]
     require(made, "no block in this scope produces what block {0} reads", block, nodes=())

@@ -140,7 +140,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     """
     body = block.block
     factors = [int(p) for p in padding]
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     require(len(factors) == len(body.iter_vars),
             "block {0} has {1} iterators, but there are {2} padding factors", block, len(body.iter_vars), len(factors),
             legal=f"{len(body.iter_vars)} factors, 1 for an iterator that is not padded")  # fmt: skip

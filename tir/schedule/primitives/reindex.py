@@ -350,7 +350,7 @@ def _beside(others: Sequence[BlockRef], block: BlockRef, host: BlockRef | LoopRe
 def _stage_read(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
 ) -> Stage:
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     staged = _staged(state, block, buffer, storage_scope, index_map, name)
     sources = {buffer, *(n.buffer for e in staged.indices for n in nodes_of(e) if isinstance(n, BufferLoad))}
     require(unsafe or not any(r.buffer in sources for r in block.block.writes),
@@ -387,14 +387,14 @@ def _laid_out(
     copying = _copying(block, staged, host, box, block_name, to_copy=to_copy)
     at = position(block, host) + (0 if to_copy else 1)
     changed = {block.node: _on_copy(block, staged)}
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     return Stage(state, scope, host, (staged.copy,), changed, {at: [copying]}, (block_name,), staged.recorded)
 
 
 def _stage_write(
     state: State, block: BlockRef, buffer: Buffer, storage_scope: str, index_map: Any, name: str, unsafe: bool
 ) -> Stage:
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     staged = _staged(state, block, buffer, storage_scope, index_map, name)
     others = [b for b in blocks_using(scope, buffer) if b is not block]
     host = _apart_from(others, block, scope)
@@ -495,7 +495,7 @@ def _check_cache_inplace(
 
     Raises ``ScheduleError`` when ``block`` does not do both, or another block in the same loops uses the buffer.
     """
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     buffer = pick_buffer(block, "reads", read_buffer_index)
     require(any(r.buffer is buffer for r in block.block.writes),
             "block {0} does not write buffer {1}, which it reads", block, buffer.name, legal="cache_read", nodes=())  # fmt: skip

@@ -102,7 +102,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     when a reduction iterator takes a value more than once, so that init would run again.
     """
     block = _only_reduced_block(state, loop)
-    scope_of(state, block)
+    scope_of(block)
     pairs = list(zip(block.block.iter_vars, block.node.iter_values))
     _require_rectangular(block, pairs)
     reduction = _reduction(block)
@@ -121,7 +121,7 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
             lambda: short_text(extent), loop.node)  # fmt: skip
     started, guards = _started(block, loop, pairs)
     _require_lasting(state, block, started)
-    other = wrapped_in(block, scope_of(state, block))
+    other = wrapped_in(block, scope_of(block))
     require(other is None,
             "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
             block, first_line(other), legal='hoist it after rfactor, or split with tail="cut"')  # fmt: skip
@@ -195,7 +195,7 @@ def _require_made_before(
     state: State, block: BlockRef, first: LoopRef, others: Sequence[BlockRef], user: BlockRef, reduction: Reduction
 ) -> None:
     """Require that partial results can be computed before all loops: nothing in these makes what ``block`` reads."""
-    top, scope = block.loops()[0], scope_of(state, block)
+    top, scope = block.loops()[0], scope_of(block)
     read = {a.buffer.data for a in accesses(block.node)} | {r.buffer.data for r in block.block.reads}
     read -= {b.data for b in reduction.targets}
     making = [b for b in others if not read.isdisjoint(r.buffer.data for r in b.block.writes)]

@@ -88,7 +88,7 @@ def rolling_buffer(
                     vj = T.axis.spatial(8, j)
                     C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
     """
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     buffer = pick_buffer(block, "writes", write_buffer_index)
     require(any(b is buffer for b in scope.block.alloc_buffers),
             "buffer {0} is not allocated by block {1} around {2}: others may look at all of it",

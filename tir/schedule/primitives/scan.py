@@ -180,7 +180,7 @@ def factor_scan(state: State, plan: ScanPlan) -> tuple[State, BlockRV]:
     totals = _realize(plan, (outer, "opaque"), (inner, "spatial"), block.name, BufferStore(result, total, place(at)))
     after = state.replace(block.node, refresh(totals))
     after = insert_before(after, after.index.blocks[block.name].loops()[0], in_loops_of(block, scans))
-    scope = after.find_block(scope_of(state, block).name)
+    scope = after.find_block(scope_of(block).name)
     after = after.replace(scope.block, add_alloc(scope.block, part))
     return after, after.block_rv(name)
 
@@ -284,7 +284,7 @@ def double_scan(state: State, plan: DoublePlan) -> tuple[State, list[BlockRV]]:
     after = state.replace(block.node, refresh(realize))
     if nests:
         after = insert_before(after, after.index.blocks[block.name].loops()[0], seq(nests))
-    scope = after.find_block(scope_of(state, block).name)
+    scope = after.find_block(scope_of(block).name)
     after = after.replace(scope.block, add_alloc(scope.block, *buffers))
     return after, [after.block_rv(b.name) for b in buffers]
 

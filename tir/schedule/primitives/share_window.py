@@ -167,7 +167,7 @@ def share_window(state: State, plan: WindowPlan) -> tuple[State, list[BlockRV]]:
     after = _without_terms(state, plan, BufferStore(target.buffer, parts.combined(values), target.indices))
     left = after.index.blocks[block.name]
     after = insert_before(after, [*left.loops(), left][0], seq(stages))
-    scope = after.find_block(scope_of(state, block).name)
+    scope = after.find_block(scope_of(block).name)
     after = after.replace(scope.block, add_alloc(scope.block, *parts.made.values()))
     return after, [after.block_rv(b.name) for b in parts.made.values()]
 

@@ -161,7 +161,7 @@ class _Shift:
         self.sums = decl_buffer(result.shape, result.dtype, f"{result.name}_shifted")
 
     def stage(self, top: Stmt) -> Stage:
-        scope = scope_of(self.state, self.block)
+        scope = scope_of(self.block)
         taken: set[str] = set()
 
         def named(name: str) -> str:
@@ -181,7 +181,7 @@ class _Shift:
     def copied(self, name: str) -> Stmt:
         """The operand with half of its range added or taken off."""
         source, wide = self.source, self.own.dtype
-        box = box_inside([self.block], source, scope_of(self.state, self.block), "reads")
+        box = box_inside([self.block], source, scope_of(self.block), "reads")
         by = const(self.half, wide)
 
         def moved(point: tuple[Var, ...]) -> Stmt:

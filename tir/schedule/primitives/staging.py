@@ -52,7 +52,7 @@ def stage(
                     B[vi, vj] = A_local[vi, vj] * 2.0
     """
     require_above(state, loop, block)
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     window, side = _pick(block, buffer)
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]

@@ -143,7 +143,7 @@ def _check_write_at(
 
 def _users(state: State, loop: LoopRef, block: BlockRef) -> tuple[BlockRef, list[BlockRef]]:
     """The scope, and the blocks under ``loop``; refuses a loop that is not above ``block``."""
-    scope = scope_of(state, block)
+    scope = scope_of(block)
     require_above(state, loop, block)
     return scope, state.index.blocks_below(loop)
 

@@ -114,7 +114,7 @@ def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequenc
     if mine is None or theirs is None:
         return
     buffers = [a.buffer for a in mine.accesses]
-    number, access = next((n, a) for n, a in _regions(sch, theirs, side) if a.buffer in buffers)
+    number, access = next((n, a) for n, a in _regions(theirs, side) if a.buffer in buffers)
     places = next(a for a in mine.accesses if a.buffer is access.buffer).places
     at = [places[v] for v in variables]
     iterators = {i.var: n for n, i in enumerate(theirs.block.iter_vars)}
@@ -124,7 +124,7 @@ def _join(sch: Schedule, product: str, other: str, side: str, variables: Sequenc
         sch.transform_block_layout(other, joined([positions[n] for n in at], sizes, len(iterators)))
 
 
-def _regions(sch: Schedule, nest: Nest, side: str) -> list[tuple[int, Access]]:
+def _regions(nest: Nest, side: str) -> list[tuple[int, Access]]:
     """The accesses of a block, each with its number among the regions that it reads or writes."""
     regions = nest.block.writes if side == "write" else nest.block.reads
     return [(n, a) for n, r in enumerate(regions) for a in nest.accesses if a.buffer is r.buffer]
