@@ -10,6 +10,7 @@ from tir.aliases import other_names
 from tir.annotations import UNROLL, UNROLL_EXPLICIT
 from tir.dtype import DType
 from tir.expr import BufferLoad, Call, IntImm, StringImm, constant
+from tir.launches import bytes_of
 from tir.levels import is_fragment, is_in_registers, is_private, is_shared
 from tir.op import string_arg
 from tir.stmt import (
@@ -28,7 +29,6 @@ from tir.stmt import (
     is_nop,
 )
 from tir.transform.engines import ALIGNMENT
-from tir.transform.layout import element_count
 from tir.visit import uses_var, walk
 
 from ..c_names import identifier
@@ -189,17 +189,6 @@ def _attr(g: Generator, s: AttrStmt) -> None:
     g.stmt(s.body)
 
 
-def _count(g: Generator, s: Any) -> int:
-    count = element_count(s.extents)
-    if count is None:
-        extent = next(e for e in s.extents if not isinstance(e, IntImm))
-        raise g.error(
-            f"`{s.buffer_var.name}` in {s.buffer_var.scope} memory has {extent!r} elements: its size must be a "
-            "constant in a kernel"
-        )
-    return count
-
-
 @stmt_rule(Allocate)
 def _allocate(g: Generator, s: Allocate) -> None:
     _in_scope(g, s.buffer_var, lambda: _declare_memory(g, s))
@@ -207,7 +196,7 @@ def _allocate(g: Generator, s: Allocate) -> None:
 
 def _declare_memory(g: Generator, s: Allocate) -> None:
     var, scope = s.buffer_var, s.buffer_var.scope
-    count = max(_count(g, s), 1)  # C++ has no array of no elements
+    count = max(bytes_of(s) // s.dtype.bytes, 1)  # C++ has no array of no elements
     if is_fragment(scope):
         allocate_fragment(g, var, s.dtype, count)
         g.stmt(s.body)

@@ -34,8 +34,7 @@ from tir.stmt import (
     allocated,
     seq,
 )
-from tir.transform.layout import element_count
-from tir.transform.use_workspace import STACK_BYTES
+from tir.transform.use_workspace import fits_stack
 from tir.visit import LEAVES, Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
 
 _READS = {BufferLoad, Call, Let}
@@ -150,15 +149,10 @@ class _Known:
 def _registers(body: Stmt) -> set[Var]:
     """The allocations on the stack of one function that are accessed at constants alone: LLVM splits them into registers by itself."""
     found = {
-        s.buffer_var for s in statements(body) if isinstance(s, Allocate) and _is_small(s) and not _has_threads(s.body)
+        s.buffer_var for s in statements(body) if isinstance(s, Allocate) and fits_stack(s) and not _has_threads(s.body)
     }
     accessed = (n for n in nodes_of(body) if type(n) in (BufferLoad, BufferStore)) if found else ()
     return found - {a.buffer.data for a in accessed if not all(map(is_constant, a.indices))}
-
-
-def _is_small(s: Allocate) -> bool:
-    count = element_count(s.extents)
-    return count is not None and count * s.dtype.bytes <= STACK_BYTES
 
 
 _has_threads = Somewhere(lambda loop: loop.kind == "parallel", For)

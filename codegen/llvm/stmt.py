@@ -24,8 +24,8 @@ from tir.stmt import (
     Stmt,
     While,
 )
-from tir.transform.layout import element_count
-from tir.transform.use_workspace import STACK_BYTES
+from tir.transform.layout import allocated_bytes
+from tir.transform.use_workspace import fits_stack
 from tir.visit import is_pure, kinds, statements, walk
 
 from .amx_tiles import TILES, allocate_tiles
@@ -205,22 +205,21 @@ def _allocate(g: Generator, s: Allocate) -> None:
     if s.buffer_var.scope == TILES:
         allocate_tiles(g, s)
         return
-    count = element_count(s.extents)
+    size = allocated_bytes(s)
     g.owned_pointers.add(s.buffer_var)
-    if count is not None and count * s.dtype.bytes <= STACK_BYTES:
-        g.env[s.buffer_var] = g.out.alloca("i8", max(1, count * s.dtype.bytes), 64)
-        g.own[s.buffer_var] = s.dtype, count
+    if size is not None and fits_stack(s):
+        g.env[s.buffer_var] = g.out.alloca("i8", max(1, size), 64)
+        g.own[s.buffer_var] = s.dtype, size // s.dtype.bytes
         if s.dtype.is_float and _is_for_some_lanes(s.body, s.buffer_var):
-            size = str(count * s.dtype.bytes)
             # a store of an array of 12,000 zeros takes LLVM 20 s
-            args = [("ptr", g.env[s.buffer_var]), ("i8", "0"), ("i64", size), ("i1", "false")]
+            args = [("ptr", g.env[s.buffer_var]), ("i8", "0"), ("i64", str(size)), ("i1", "false")]
             g.out.call("llvm.memset.p0.i64", "void", args)
         g.stmt(s.body)
         return
     slot = None
-    if count is not None and count * s.dtype.bytes <= KEPT_BYTES:
+    if size is not None and size <= KEPT_BYTES:
         taken = [slot for _, slot in g.heap]
-        slot = workspace_slot(g.out.module, _rounded(count * s.dtype.bytes), taken, g.in_parallel)
+        slot = workspace_slot(g.out.module, _rounded(size), taken, g.in_parallel)
     pointer = _heap(g, s, slot)
     g.env[s.buffer_var] = pointer
     g.heap.append((pointer, slot))

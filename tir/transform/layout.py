@@ -10,6 +10,7 @@ from ..arith.linear import is_index
 from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import Broadcast, Expr, IntImm, Ramp, cast, const
+from ..stmt import Allocate
 
 
 def as_size(extent: Expr) -> Expr:
@@ -96,3 +97,9 @@ def element_count(shape: Sequence[Expr]) -> int | None:
             return None
         count *= size.value
     return count
+
+
+def allocated_bytes(a: Allocate) -> int | None:
+    """The bytes of an allocation, where its size is a constant."""
+    count = element_count(a.extents)
+    return None if count is None else count * a.dtype.bytes

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..arith.linear import key
-from ..expr import Var, is_const
+from ..expr import Var
 from ..function import PrimFunc
-from ..levels import GLOBAL, LOCAL
 from ..stmt import SERIAL, UNROLLED, Allocate, AttrStmt, BufferStore, For, Stmt
 from ..visit import free_vars, nodes_of, statements, substitute
-from .layout import element_count
+from .layout import allocated_bytes
 from .lifetimes import Lifetimes, Spans, disjoint, pointers_in
 from .passes import func_pass
-from .use_workspace import STACK_BYTES
+from .use_workspace import fits_stack, is_plain
 
 SMALLEST = 1024  # bytes: smaller buffers are better kept apart, where they can live in registers
 Path = tuple[Stmt, ...]
@@ -70,10 +69,10 @@ class _Memory:
 
     def _fits(self, other: Allocate, raw: set[Var]) -> bool:
         mine, its = self.owner.dtype, other.dtype
-        room, needed = _bytes(self.owner), _bytes(other)
+        room, needed = allocated_bytes(self.owner), allocated_bytes(other)
         if room is None or needed is None:
-            return mine is its and room is needed and _same_extents(self.owner, other)
-        if _fits_stack(other) and not _fits_stack(self.owner):
+            return mine is its and room is needed and [*map(key, self.owner.extents)] == [*map(key, other.extents)]
+        if fits_stack(other) and not fits_stack(self.owner):
             return False
         if mine is its:
             return needed <= room
@@ -81,34 +80,19 @@ class _Memory:
         return plain and other.buffer_var not in raw and needed <= room and room % its.element.bytes == 0
 
 
-def _bytes(a: Allocate) -> int | None:
-    """Bytes of an allocation of constant size."""
-    count = element_count(a.extents)
-    return None if count is None else count * a.dtype.bytes
-
-
-def _fits_stack(a: Allocate) -> bool:
-    size = _bytes(a)
-    return size is not None and size <= STACK_BYTES
-
-
-def _same_extents(a: Allocate, b: Allocate) -> bool:
-    return [key(e) for e in a.extents] == [key(e) for e in b.extents]
-
-
 def _may_share(a: Allocate, known: set[Var]) -> bool:
     """Whether the allocation may stand elsewhere in its function: it is large, unconditional, and of a size that is
     known at the start."""
-    if not is_const(a.condition, 1) or a.annotations or a.buffer_var.scope not in ("", GLOBAL, LOCAL):
+    if not is_plain(a):
         return False
-    size = _bytes(a)
+    size = allocated_bytes(a)
     return all(known.issuperset(free_vars(e)) for e in a.extents) if size is None else size >= SMALLEST
 
 
 def _memories(lives: Lifetimes, places: _Places) -> list[_Memory]:
     """Who shares: the largest first, each in the first memory that has room."""
     made: dict[For | None, list[_Memory]] = {}
-    largest_first = sorted(lives.allocs.values(), key=lambda a: -(_bytes(a) or 0))
+    largest_first = sorted(lives.allocs.values(), key=lambda a: -(allocated_bytes(a) or 0))
     for a in largest_first:
         pointer, zones = a.buffer_var, places.zones[a.buffer_var]
         if pointer in places.fixed or pointer not in lives.exact or any(z is not zones[0] for z in zones):
@@ -148,7 +132,7 @@ def _in_loop(s: Stmt, known: set[Var], moved: list[Allocate]) -> Stmt:
     """What is in a serial loop, without the allocations that are ``moved`` out of it."""
     if isinstance(s, For) and s.kind not in (SERIAL, UNROLLED):
         return _out_of_loops(s, known)
-    if isinstance(s, Allocate) and not _fits_stack(s) and _may_share(s, known):
+    if isinstance(s, Allocate) and not fits_stack(s) and _may_share(s, known):
         moved.append(s)
         return _in_loop(s.body, known, moved)
     return s.map_statements(lambda child: _in_loop(child, known, moved))
@@ -196,7 +180,7 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
     """
     known = {*func.sizes.values()}
     sharing = [s for s in statements(func.body) if isinstance(s, Allocate) and _may_share(s, known)]
-    if not all(map(_fits_stack, sharing)):
+    if not all(map(fits_stack, sharing)):
         func = func.with_body(_out_of_loops(func.body, known))
     if len(sharing) < 2:
         return func

@@ -12,7 +12,7 @@ from ..function import PrimFunc
 from ..levels import GLOBAL, LOCAL
 from ..stmt import Allocate, For, LetStmt, Stmt
 from ..visit import substitute
-from .layout import element_count
+from .layout import allocated_bytes, element_count
 from .passes import func_pass
 
 WORKSPACE = "tir.workspace"
@@ -36,9 +36,9 @@ class Temporary(NamedTuple):
     @property
     def elements(self) -> int:
         """Elements of one: those of the allocation in whole cache lines, and a line more to read ahead in."""
-        count, size = element_count(self.allocation.extents), self.allocation.dtype.bytes
-        assert count is not None
-        return -(-(count * size + _LINE) // _LINE) * _LINE // size
+        size = allocated_bytes(self.allocation)
+        assert size is not None
+        return -(-(size + _LINE) // _LINE) * _LINE // self.allocation.dtype.bytes
 
 
 def temporaries(func: PrimFunc) -> tuple[Temporary, ...]:
@@ -68,10 +68,19 @@ def temporaries(func: PrimFunc) -> tuple[Temporary, ...]:
     return tuple(found)
 
 
+def fits_stack(s: Allocate) -> bool:
+    """Whether an allocation lives on the stack of a CPU."""
+    size = allocated_bytes(s)
+    return size is not None and size <= STACK_BYTES
+
+
+def is_plain(s: Allocate) -> bool:
+    """Whether memory is allocated unconditionally, and in no special place: it may be elsewhere in its function."""
+    return is_const(s.condition, 1) and not s.annotations and s.buffer_var.scope in ("", GLOBAL, LOCAL)
+
+
 def _is_large(s: Allocate) -> bool:
-    count = element_count(s.extents)
-    plain = is_const(s.condition, 1) and not s.annotations and s.buffer_var.scope in ("", GLOBAL, LOCAL)
-    return plain and count is not None and count * s.dtype.bytes > STACK_BYTES and _LINE % s.dtype.bytes == 0
+    return is_plain(s) and allocated_bytes(s) is not None and not fits_stack(s) and _LINE % s.dtype.bytes == 0
 
 
 @func_pass
