@@ -8,6 +8,7 @@ import numpy as np
 
 from ..graph import Value
 from ..ops.promotion import wide
+from ..ops.resizing import numpy_cubic
 from .making import Making
 
 
@@ -17,20 +18,13 @@ def weights_of(at: np.ndarray, old: int, radius: int, narrow: float, alpha: floa
     first = math.floor(-radius / narrow) + 1
     places = np.floor(at)[:, None] + np.arange(first, 2 - first)
     distance = np.abs((places - at[:, None]) * narrow)
-    weights = np.clip(1 - distance, 0, 1) if radius == 1 else _cubic(distance, alpha)
+    weights = np.clip(1 - distance, 0, 1) if radius == 1 else numpy_cubic(distance, alpha)
     if only_inside:
         weights = np.where((places >= 0) & (places < old), weights, 0)
     table = np.zeros((len(at), old))
     rows, columns = np.arange(len(at))[:, None], np.clip(places, 0, old - 1).astype("int64")
     np.add.at(table, (rows, columns), weights / weights.sum(1, keepdims=True))
     return table
-
-
-def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
-    """What an element counts for at a distance (Keys 1981)."""
-    near = (alpha + 2) * distance**3 - (alpha + 3) * distance**2 + 1
-    far = alpha * (distance**3 - 5 * distance**2 + 8 * distance - 4)
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
 
 
 def resized(c: Making, x: Value, axis: int, table: np.ndarray) -> Value:

@@ -269,11 +269,11 @@ def _numpy_place(mode: str, k: int, old: int, new: int, begin: Any, end: Any) ->
     return (k + shift[0]) * scale - shift[1]
 
 
-def _numpy_kernel(distance: float, alpha: float) -> float:
-    d = abs(distance)
-    if d <= 1:
-        return (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
-    return alpha * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0
+def numpy_cubic(distance: Any, alpha: float) -> Any:
+    """What an element counts for at a distance (Keys 1981)."""
+    d = np.abs(distance)
+    near = (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
+    return np.where(d <= 1, near, np.where(d < 2, alpha * (d**3 - 5 * d**2 + 8 * d - 4), 0.0))
 
 
 def _numpy_row(place: Any, old: int, method: str, rounding: str, alpha: float, exclude: Any) -> Any:
@@ -290,7 +290,7 @@ def _numpy_row(place: Any, old: int, method: str, rounding: str, alpha: float, e
     else:
         for k in range(int(np.floor(place)) - 1, int(np.floor(place)) + 3):
             if not exclude or 0 <= k < old:
-                row[clip(k)] += _numpy_kernel(float(place - k), alpha)
+                row[clip(k)] += numpy_cubic(float(place - k), alpha)
         row = row / row.sum() if exclude else row
     return row
 

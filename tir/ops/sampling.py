@@ -20,7 +20,7 @@ from .nn.window_shapes import dilated, pads_of, window_count
 from .promotion import wide
 from .reduction import maximum_reducer
 from .registry import arg, case, complete, operator
-from .resizing import METHODS, Taps, at_number, cubic_weights, interpolated, spatial_axes, taps_of
+from .resizing import METHODS, Taps, at_number, cubic_weights, interpolated, numpy_cubic, spatial_axes, taps_of
 from .variants import Definition
 
 # ---------------------------------------------------------------- boxes
@@ -213,9 +213,7 @@ def _numpy_grid_row(place: float, size: int, method: str, padding: str, align: b
         add(np.floor(p) + 1, p - np.floor(p))
     else:
         for k in range(-1, 3):
-            d, a = abs(place - np.floor(place) - k), -0.75
-            weight = (a + 2) * d**3 - (a + 3) * d**2 + 1 if d <= 1 else a * (d**3 - 5 * d**2 + 8 * d - 4)
-            add(inside(np.floor(place) + k), weight)
+            add(inside(np.floor(place) + k), float(numpy_cubic(place - np.floor(place) - k, -0.75)))
     return row
 
 

@@ -11,6 +11,7 @@ from ...te import Tensor, error
 from ..element_places import integer
 from ..padding import nn_pad
 from ..products import product_type
+from . import _references as references
 from ._operator import arg, case, nn_operator, of_products
 from .window_shapes import pads_of
 
@@ -18,7 +19,7 @@ from .window_shapes import pads_of
 def _reference(
     data1: Any, data2: Any, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Any, is_multiply: Any
 ) -> Any:  # fmt: skip
-    top, left, bottom, right = _numpy_pads(padding)
+    top, left, bottom, right = references.each(padding, 4)
     a, b = (np.pad(d, ((0, 0), (0, 0), (top, bottom), (left, right))) for d in (data1, data2))
     border, radius = max_displacement + (kernel_size - 1) // 2, max_displacement // stride2
     high, wide = (-(-(n - 2 * border) // stride1) for n in a.shape[2:])
@@ -31,11 +32,6 @@ def _reference(
         other = b[:, :, v + dy : v + dy + kernel_size, u + dx : u + dx + kernel_size]
         made[:, q, y, x] = (one * other if is_multiply else np.abs(one - other)).mean((1, 2, 3))
     return made
-
-
-def _numpy_pads(padding: Any) -> tuple[int, int, int, int]:
-    given = [padding] * 4 if isinstance(padding, int) else list(padding) * (4 // len(padding))
-    return given[0], given[1], given[2], given[3]
 
 
 @nn_operator(
