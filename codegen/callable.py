@@ -24,7 +24,7 @@ from tir.interp.numbers import encode, from_storage, is_small_float
 from tir.small_floats import SMALL_FLOATS
 from tir.visit import uses_var
 
-from .calls import Function
+from .calls import Function, span_of
 from .llvm.signature import buffer_alignment, layout_of, size_vars
 from .llvm.text import TILES_MARK, own_name
 from .runtime.fast_call import MISMATCH, fast_call
@@ -252,13 +252,8 @@ class NativeFunction(Function):
             self._array(k, a) if self._is_array[k] and not isinstance(a, np.ndarray) else a for k, a in enumerate(args)
         )
         values, _ = bind_arguments(self.func, arrays)
-        spans = []
-        for k in self._arrays:
-            array = arrays[k]
-            below = sum((n - 1) * s for n, s in zip(array.shape, array.strides) if s < 0 and n > 0)
-            above = sum((n - 1) * s for n, s in zip(array.shape, array.strides) if s > 0 and n > 0) + array.itemsize
-            spans.append((k, below, above if array.size else 0))
-        plan = Plan(tuple(int(values[v]) for v in self._sizes), tuple(spans))
+        spans = tuple((k, *span_of(arrays[k])) for k in self._arrays)
+        plan = Plan(tuple(int(values[v]) for v in self._sizes), spans)
         if len(self._plans) > 256:
             self._plans.clear()
         self._plans[key] = plan

@@ -28,6 +28,14 @@ def signature(func: PrimFunc, source: PrimFunc | None = None) -> tuple[PrimFunc,
     return stub(func), written_positions(func if source is None or source.params != func.params else source)
 
 
+def span_of(array: np.ndarray) -> tuple[int, int]:
+    """Where the bytes of an array begin and end, counted from its first element: at nothing but 0 without elements."""
+    if not array.size:
+        return 0, 0
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides)]
+    return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0) + array.itemsize
+
+
 class Function(ABC):
     """A function of a module. ``func`` has its signature, ``name`` is its name in the module.
 

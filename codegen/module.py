@@ -236,11 +236,9 @@ class Module:
         checked once, outside the timed part; the first call warms up.
         """
         function = self.entry if func_name is None else self[func_name]
-        prepare = getattr(function, "prepared", None)
 
         def evaluate(*args: Any, **named: Any) -> Timing:
-            run = prepare(*args, **named) if prepare is not None else lambda: function(*args, **named)
-            return measure(run, number, repeat, min_repeat_ms)
+            return measure(function.prepared(*args, **named), number, repeat, min_repeat_ms)
 
         return evaluate
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.calls import Function
+from codegen.calls import Function, span_of
 from codegen.host_program import HostProgram
 from codegen.module import Module, Timing, repeated
 from tir.aliases import shares_memory
@@ -296,11 +296,10 @@ class CUDAFunction(Function):
     def _written(self) -> set[Var]:
         """The pointers that some kernel writes through."""
         found: set[Var] = set()
-        for node in walk(self.func.body):
-            if isinstance(node, Call) and node.op == "tvm_call_packed":
-                kernel = self.module.kernels[string_arg(node.args[0])]
-                inside = effects(kernel.body).writes
-                found.update(place_of(a)[0] for a, p in zip(node.args[1:], kernel.params) if p in inside)
+        for name, call in self._launches():
+            kernel = self.module.kernels[name]
+            inside = effects(kernel.body).writes
+            found.update(place_of(a)[0] for a, p in zip(call.args[1:], kernel.params) if p in inside)
         return found
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
@@ -339,10 +338,10 @@ class CUDAFunction(Function):
         held = self.copies(args)
         result = self(*held)
         self.module.synchronize()
-        for param, host, made in zip(self.func.params, args, held):
-            buffer = self.func.buffer_map.get(param)
-            if isinstance(made, DeviceArray) and buffer is not None and shares_memory(buffer, self.written):
-                np.copyto(host, made.numpy())
+        for k in self.outputs():
+            made = held[k]
+            if isinstance(made, DeviceArray):
+                np.copyto(args[k], made.numpy())
         return result
 
     # ---------------------------------------------------------- arguments
@@ -414,9 +413,7 @@ class CUDAFunction(Function):
     def _make_plan(self, args: Sequence[Any]) -> Plan:
         """The arguments checked against the signature, and the host function's launches for them."""
         arrays = [self._shadow(k, a) for k, a in enumerate(args)]
-        buffers = [self.func.buffer_map.get(p) for p in self.func.params]
-        written = frozenset(k for k, b in enumerate(buffers) if b is not None and shares_memory(b, self.written))
-        values, _ = bind_arguments(self.func, arrays, written)
+        values, _ = bind_arguments(self.func, arrays, self.outputs())
         values = dict(values)
         for number, (param, array) in enumerate(zip(self.func.params, arrays)):
             buffer = self.func.buffer_map.get(param)
@@ -424,7 +421,7 @@ class CUDAFunction(Function):
                 self._check_alignment(buffer, array.ctypes.data)
                 values[buffer.data] = values[param] = Address.of(number)
         plan = Plan(self.program, values, self.module)
-        plan.sizes = [_extent(a) if isinstance(a, np.ndarray) else 0 for a in arrays]
+        plan.sizes = [span_of(a)[1] if isinstance(a, np.ndarray) else 0 for a in arrays]
         return plan
 
     def _launches(self) -> Iterator[tuple[str, Call]]:
@@ -496,13 +493,6 @@ class CUDAFunction(Function):
 
 
 CUDAModule.function_type = CUDAFunction
-
-
-def _extent(array: np.ndarray) -> int:
-    """Bytes from the first element to the end of the last."""
-    if not array.size:
-        return 0
-    return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
 
 
 __all__ = ["CUDAFunction", "CUDAModule", "build_cuda"]

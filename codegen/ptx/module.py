@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.calls import span_of
 from codegen.cuda import nvrtc
 from codegen.cuda.device_arrays import interface
 from codegen.cuda.module import CUDAFunction, CUDAModule
@@ -161,11 +162,8 @@ class Copied:
 
 def _ends(array: np.ndarray) -> tuple[int, int]:
     """The addresses of the first byte of an array and of the one behind the last."""
-    first = array.ctypes.data
-    if not array.size:
-        return first, first
-    spans = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
-    return first + sum(s for s in spans if s < 0), first + sum(s for s in spans if s > 0) + array.itemsize
+    low, high = span_of(array)
+    return array.ctypes.data + low, array.ctypes.data + high
 
 
 def copied(arrays: Sequence[np.ndarray], driver: PTXDriver) -> list[Copied]:
