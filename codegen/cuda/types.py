@@ -61,7 +61,7 @@ def float_constant(value: float, dtype: DType) -> str:
     name = str(dtype.element)
     if name == "float64":
         if math.isfinite(value):
-            return repr(value) if value >= 0 and not _is_minus_zero(value) else f"({value!r})"
+            return repr(value) if math.copysign(1, value) > 0 else f"({value!r})"
         bits = struct.unpack("<q", struct.pack("<d", value))[0]
         return f"__longlong_as_double({bits & (2**64 - 1):#x}ll)"
     if name == "float32":
@@ -84,7 +84,3 @@ def float_constant(value: float, dtype: DType) -> str:
         with np.errstate(over="ignore"):
             bits = int(np.float16(value).view(np.uint16))
     return f"{scalar_type(dtype)}::of_bits({bits:#x}) /* {value:.6g} */"
-
-
-def _is_minus_zero(value: float) -> bool:
-    return value == 0 and math.copysign(1, value) < 0

@@ -36,13 +36,10 @@ Lanes = frozenset[int]
 def share_neighbours(func: PrimFunc) -> PrimFunc:
     """``func`` with each run of stores of whole vectors loading what it needs once, for a processor with vectors of half a line at
     least."""
-    if may_alias(func) or Ramp not in kinds(func.body) or any(map(_is_volatile, statements(func.body))):
+    is_volatile = any(isinstance(s, AttrStmt) and "volatile" in s.attr_key for s in statements(func.body))
+    if is_volatile or may_alias(func) or Ramp not in kinds(func.body):
         return func
     return func.with_body(_shared(func.body))
-
-
-def _is_volatile(node: Any) -> bool:
-    return isinstance(node, AttrStmt) and "volatile" in node.attr_key
 
 
 def _shared(s: Stmt) -> Stmt:

@@ -164,6 +164,12 @@ _BINARY: dict[Any, Any] = {
 }  # fmt: skip
 
 
+def is_nonnegative(ctx: Analyzer, e: Expr) -> bool:
+    """Whether ``e``, or every lane of it, is known to be at least zero."""
+    low, _ = bound_of(ctx, e)
+    return low is not None and low >= 0
+
+
 def bound_of_linear(ctx: Analyzer, form: Linear) -> Interval:
     """Bounds of a linear form: sum of the terms' bounds, sharpened by a known fact about the same terms."""
     total: Interval = (0, 0)

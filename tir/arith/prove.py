@@ -24,9 +24,10 @@ from ..expr import (
     Or,
     Var,
 )
-from .bounds import bound_of, bound_of_linear, is_exact, value_form
+from .bounds import bound_of, bound_of_linear, is_exact, is_nonnegative, value_form
 from .comparisons import OPPOSITE
 from .linear import Linear, is_index, key, linear
+from .modular import modular_of_linear
 
 if TYPE_CHECKING:
     from .analyzer import Analyzer
@@ -93,7 +94,7 @@ class Prover:
             below.const -= 1
             if self.nonneg(above) or self.nonneg(below):
                 return True
-            coeff, base = _remainder(self.ctx, diff)
+            coeff, base = modular_of_linear(self.ctx, diff)
             return base != 0 if coeff == 0 else base % coeff != 0
         return False
 
@@ -136,7 +137,7 @@ class Prover:
         for term_key, (factors, c) in list(form.terms.items()):
             for position, atom in enumerate(factors):
                 others = factors[:position] + factors[position + 1 :]
-                if others and not all(self._nonneg_atom(f) for f in others):
+                if others and not all(is_nonnegative(self.ctx, f) for f in others):
                     continue
                 for replacement in self._atom_bounds(atom, c > 0, abs(c) if not others else 1):
                     lower = form.copy()
@@ -152,10 +153,6 @@ class Prover:
                 have = form.terms.get(term_key)
                 if have is not None and have[1] % a == 0 and have[1] // a > 0:
                     yield form.copy().add(fact, -(have[1] // a))
-
-    def _nonneg_atom(self, e: Expr) -> bool:
-        lo, _ = bound_of(self.ctx, e)
-        return lo is not None and lo >= 0
 
     def _atom_bounds(self, atom: Expr, lower: bool, times: int):
         """Linear forms bounding ``times * atom`` from below (``lower``) or above."""
@@ -198,9 +195,3 @@ class Prover:
                     out = form.copy()
                     del out.terms[term_key]
                     yield out.add(bound, 1 if c > 0 else -1)
-
-
-def _remainder(ctx: Analyzer, form: Linear) -> tuple[int, int]:
-    from .modular import modular_of_linear
-
-    return modular_of_linear(ctx, form)

@@ -34,6 +34,7 @@ from ..expr import (
 )
 from ..visit import nodes_of, uses_var, walk
 from .analyzer import Analyzer
+from .bounds import is_nonnegative
 from .divide import div_form, mod_form, positive
 from .linear import Linear, is_index, key, linear, uncast
 from .pointwise import Unsupported, compile_values
@@ -196,14 +197,10 @@ class _Relaxer:
         low, high = part
         for other in factors:
             if other is not moving[0]:
-                if not self._nonneg(other):
+                if not is_nonnegative(self.ctx, other):
                     return None
                 low, high = low.times(linear(other)), high.times(linear(other))
         return low, high
-
-    def _nonneg(self, e: Expr) -> bool:
-        lo, _ = self.ctx.bound(e)
-        return lo is not None and lo >= 0
 
     def _atom(self, e: Expr, dtype: DType) -> tuple[Linear, Linear] | None:
         lo, hi = self.ctx.bound(e)

@@ -80,11 +80,8 @@ def parameters(model: Any) -> list[tuple[str, tuple[Extent, ...], DType]]:
     """Name, shape and type of each input of a ``ModelProto`` that can be imported, and whose sizes are all given or named."""
     constants = {tensor.name for tensor in model.graph.initializer}
     given = [(i.name, i.type.tensor_type) for i in model.graph.input if i.name not in constants]
-    return [(n, _parsed_sizes(t), onnx_table.dtype_of(t.elem_type)) for n, t in given]
-
-
-def _parsed_sizes(about: Any) -> tuple[Extent, ...]:
-    return tuple(parsed(s) if isinstance(s, str) else s for s in _sizes(about))
+    shapes = [tuple(parsed(s) if isinstance(s, str) else s for s in _sizes(about)) for _, about in given]
+    return [(n, shape, onnx_table.dtype_of(about.elem_type)) for (n, about), shape in zip(given, shapes)]
 
 
 def _sizes(about: Any) -> list[int | str]:

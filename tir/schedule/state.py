@@ -125,14 +125,11 @@ class State:
             return which
         key = which.key if isinstance(which, BlockRV) else (self.func_name, which)
         name = which.name if isinstance(which, BlockRV) else which
-        for _ in range(1000):
-            found = index_of(self.mod[key[0]]).blocks.get(key[1]) if key[0] in self.mod else None
-            if found is not None:
-                return found
-            fate = self.fates.get(key)
-            if fate is None or fate.alias is None:
-                break
-            key = fate.alias
+        key, found = self._followed(
+            key, lambda key: index_of(self.mod[key[0]]).blocks.get(key[1]) if key[0] in self.mod else None
+        )
+        if found is not None:
+            return found
         if isinstance(which, str) and "." in which:  # the copy in scope "shared.dyn" may be called X_shared.dyn
             return self.find_block(which.replace(".", "_"))
         loops = self.index.loops_named(name) if isinstance(name, str) else []
@@ -172,15 +169,19 @@ class State:
             raise ScheduleError(f"a loop is a handle or a name, not {which!r}")
         var: Any = which.var
         func = self.mod.functions.get(which.func) or self.func
-        for _ in range(1000):
-            found = index_of(func).loops.get(var)
-            if found is not None:
-                return found
-            fate = self.fates.get(var)
-            if fate is None or fate.alias is None:
-                break
-            var = fate.alias
+        var, found = self._followed(var, index_of(func).loops.get)
+        if found is not None:
+            return found
         raise self._gone(f"loop `{which.name}`", self.fates.get(var), self._near_loops(which.name))
+
+    def _followed(self, key: Any, find: Callable[[Any], Any]) -> tuple[Any, Any]:
+        """What ``key`` is called now, and what ``find`` has under that name; None if it is gone."""
+        for _ in range(1000):
+            found, fate = find(key), self.fates.get(key)
+            if found is not None or fate is None or fate.alias is None:
+                return key, found
+            key = fate.alias
+        return key, None
 
     def _loop_named(self, name: str, near: Place | None) -> LoopRef:
         block, dot, loop = name.rpartition(".")

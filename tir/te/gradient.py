@@ -210,7 +210,8 @@ class _Point:
                 values[a.var] = fresh[-1].var
                 known.bind(fresh[-1].var, dom)
             where = known.simplify(substitute(all_of([*conditions, *inside, self.condition]), values))
-            value = _times(self._adjoint_at(prefix), factor)
+            place = (*prefix, *(a.var for a in self.tensor.op.axis))  # type: ignore[attr-defined]
+            value = _times(read(self.adjoint, place), factor)
             return _total(substitute(value, values), fresh, where)
 
         return compute(shape, element, name=f"{source.name}_grad")
@@ -218,9 +219,6 @@ class _Point:
     def _inside(self, axis: Axis) -> Expr:
         assert axis.dom is not None
         return all_of([axis.var >= axis.dom.min, axis.var < axis.dom.min + axis.dom.extent])
-
-    def _adjoint_at(self, prefix: Sequence[Any]) -> Expr:
-        return read(self.adjoint, (*prefix, *(a.var for a in self.tensor.op.axis)))  # type: ignore[attr-defined]
 
 
 def _total(value: Expr, axes: list[Axis], where: Expr) -> Expr:

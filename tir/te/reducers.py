@@ -162,14 +162,6 @@ def comm_reducer(fcombine: Callable[..., Any], fidentity: Callable[..., Any], na
     return Reducer(fcombine, fidentity, name)
 
 
-def _least(dtype: DType) -> Expr:
-    return const(dtype.min_value, dtype)
-
-
-def _greatest(dtype: DType) -> Expr:
-    return const(dtype.max_value, dtype)
-
-
 def _built_in(kind: Any, identity: Callable[[DType], Expr], name: str, what: str, empty: str) -> Reducer:
     doc = f"""The {what} of an expression over ``axis``, one that ``te.reduce_axis`` makes or several; {empty} over nothing.
 
@@ -188,5 +180,7 @@ def _built_in(kind: Any, identity: Callable[[DType], Expr], name: str, what: str
 
 sum = _built_in(Add, lambda dtype: const(0, dtype), "sum", "sum", "0")
 prod = _built_in(Mul, lambda dtype: const(1, dtype), "prod", "product", "1")
-max = _built_in(Max, _least, "max", "largest value", "the least value of the type")
-min = _built_in(Min, _greatest, "min", "smallest value", "the greatest value of the type")
+max = _built_in(Max, lambda dtype: const(dtype.min_value, dtype), "max", "largest value", "the least value of the type")
+min = _built_in(
+    Min, lambda dtype: const(dtype.max_value, dtype), "min", "smallest value", "the greatest value of the type"
+)

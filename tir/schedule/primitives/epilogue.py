@@ -87,7 +87,7 @@ def plan_epilogue(state: State, reduction: BlockRef, epilogue: BlockRef, unsafe:
         realize = _from_the_start(reduction, sums, store, solved, guards, start)
         return InlinePlan(scope, ((old, None), (reduction.node, realize)), (sums,))
     last = _is_last_step(reduction)
-    require_same_meaning(state, _run_after(state, reduction, epilogue, solved, [*guards, *last]), unsafe)
+    require_same_meaning(state, run_after(state, reduction, epilogue, solved, [*guards, *last]), unsafe)
     result = BufferLoad(sums, tuple(_stored_at(reduction, sums)))
     realize = _in_the_last_step(reduction, store, result, solved, [*last, *guards])
     return InlinePlan(scope, ((old, None), (reduction.node, realize)), ())
@@ -99,7 +99,7 @@ def _is_last_step(reduction: BlockRef) -> list[Expr]:
     return [EQ(var, dom.min + (dom.extent - 1)) for var, dom in reduced if not is_const(dom.extent, 1)]
 
 
-def _run_after(
+def run_after(
     state: State, reduction: BlockRef, epilogue: BlockRef, solved: dict[Var, Expr], conditions: Sequence[Expr]
 ) -> State:
     """The program with the epilogue run just after the reduction's block, under ``conditions`` on its iterators."""
@@ -127,7 +127,7 @@ def _run_behind(
     bounds = [e for v in fresh for e in (ranges[v].min, ranges[v].extent)]
     dropped = ranges.keys() - fresh.keys()
     if wrapped_in(reduction, host) is not None or any(uses_var(e, dropped) for e in bounds):
-        return _run_after(state, reduction, epilogue, solved, [*guards, *_is_last_step(reduction)])
+        return run_after(state, reduction, epilogue, solved, [*guards, *_is_last_step(reduction)])
     inner = {i: substitute(e, fresh) for i, e in reduction.bindings.items()}
     conditions = [*conjuncts(reduction.node.predicate), *(part for g in guards for part in conjuncts(g))]
     nest: Stmt = epilogue.node.replace(

@@ -32,7 +32,7 @@ from ._inlining import (
     require_spatial,
     solve_iters,
 )
-from .epilogue import plan_epilogue
+from .epilogue import plan_epilogue, run_after
 
 
 def plan_compute_inline(state: State, block: BlockRef, *, unsafe: bool = False) -> InlinePlan:
@@ -133,12 +133,8 @@ def plan_reverse_compute_inline(state: State, block: BlockRef, *, unsafe: bool =
     new_body = substitute(merged, solved)
     guards = domain_guards(producer, block, solved, conditions)
     predicate = all_of([producer.node.predicate, *guards])
-    inner = producer.bindings
-    values = tuple(substitute(solved[i.var], inner) for i in block.block.iter_vars)
-    # The program with the consumer run just after its producer, which is what the merged block does.
-    moved = block.node.replace(iter_values=values, predicate=predicate)
-    probe = state.replace(block.node, None).replace(producer.node, seq([producer.node, moved]))
-    require_same_meaning(state, probe, unsafe)
+    # what the merged block does: run the consumer just after its producer
+    require_same_meaning(state, run_after(state, producer, block, solved, guards), unsafe)
     new_block = with_regions(producer.block.replace(body=new_body))
     realize = producer.node.replace(block=new_block, predicate=_with_value(predicate, producer, store))
     return InlinePlan(scope, ((old, None), (producer.node, realize)), (buffer,))

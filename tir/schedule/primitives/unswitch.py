@@ -239,7 +239,7 @@ def _moved_out(state: State, plan: HoistPlan) -> State:
     then = _put(node, found, found.then_case)
     other = _put(node, found, found.else_case) if found.else_case is not None else _without(node, found)
     if other is not None:
-        kept_names = {s.name for s in _blocks(then)}
+        kept_names = {s.block.name for s in walk(then) if isinstance(s, BlockRealize)}
         taken: set[str] = set()
 
         def rename(old: str) -> str:
@@ -277,10 +277,6 @@ def _without(loop: For, found: Stmt) -> Any:
         return stmt
 
     return visit(loop)
-
-
-def _blocks(stmt: Any) -> list[Any]:
-    return [s.block for s in walk(stmt) if isinstance(s, BlockRealize)]
 
 
 # ---------------------------------------------------------------- select_iteration

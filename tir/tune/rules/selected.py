@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ...expr import EQ, Cast, Expr
+from ...expr import EQ, Cast
 from ...schedule import Schedule
 from ...visit import walk
 from ..nest import Axis, Nest
@@ -28,12 +28,8 @@ def selected(sch: Schedule, block: str, env: Env) -> list[Schedule]:
 def _compared(nest: Nest) -> list[Axis]:
     """The axes whose place is compared with something else, those of terms first."""
     sides = [side for n in walk(nest.block.body) if isinstance(n, EQ) for side in (n.a, n.b)]
-    alone = [_narrow(side) for side in sides]
+    alone = [side.value if isinstance(side, Cast) else side for side in sides]
     return [a for a in (*nest.reduce, *nest.spatial) if any(side is a.var for side in alone)]
-
-
-def _narrow(e: Expr) -> Expr:
-    return e.value if isinstance(e, Cast) else e
 
 
 def _in_one_iteration(sch: Schedule, nest: Nest, axis: Axis, env: Env) -> Schedule | None:
