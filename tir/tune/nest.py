@@ -94,6 +94,9 @@ class Access:
 
     def step(self, var: Var) -> Expr | None:
         """As :meth:`stride`, exact where sizes are symbolic."""
+        if all(isinstance(s, IntImm) for s in (*self.buffer.shape, *self.buffer.strides)):
+            found = self.stride(var)
+            return None if found is None else const(found)
         factors = [(_coefficient(i, var), step) for i, step in zip(self.indices, strides_of(self.buffer))]
         if any(factor is None for factor, _ in factors):
             found = _coefficient(self.address, var)

@@ -299,11 +299,15 @@ class _Tile:
         return -(-size // wide) * each
 
     def _instructions(self, wide: int, vectors: int) -> int:
+        loads = sum(self._loads(load, wide, vectors) for load in self.nest.loads)
+        return loads + self.high * wide * ((volume(self.nest.reduce) + 1) * vectors + self._crosses)
+
+    @cached_property
+    def _crosses(self) -> bool:
+        """Whether rows of results begin anywhere, and none asks for the ends of the row."""
         nest, along = self.nest, self.along
         begins = [nest.stores[0].stride(a.var) or 0 for a in nest.spatial if a is not along]
-        crossing = any(b % self.lanes for b in begins) and not any(uses_var(c, along.var) for c in asked_of(nest))
-        loads = sum(self._loads(load, wide, vectors) for load in nest.loads)
-        return loads + self.high * wide * ((volume(nest.reduce) + 1) * vectors + crossing)
+        return any(b % self.lanes for b in begins) and not any(uses_var(c, along.var) for c in asked_of(nest))
 
     def _loads(self, load: Access, wide: int, vectors: int) -> int:
         """The vectors that a tile loads of an operand: neighbours along the columns share those of their windows."""
