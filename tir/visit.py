@@ -352,7 +352,9 @@ def is_pure(e: Any) -> bool:
         return True
     found = _PURE.get(e)
     if found is None:
-        found = _PURE[e] = all(effect_of(n) in ("pure", "read") for n in nodes_of(e) if type(n) is Call)
+        nodes = nodes_of(e)
+        found = Call not in map(type, nodes) or all(effect_of(n) in ("pure", "read") for n in nodes if type(n) is Call)
+        _PURE[e] = found
     return found
 
 

@@ -86,7 +86,8 @@ class Simplifier:
         found = memo.get(e)
         if found is None:
             found = self._visit(e)
-            if found is not e and kind in _METHODS and same(found, e):  # others are rebuilt where a part has changed
+            # others, and all of floats, are rebuilt where a part has changed
+            if found is not e and kind in _METHODS and not e.dtype.is_float and same(found, e):
                 found = e
             memo[e] = found
             if found is not e:
@@ -291,10 +292,17 @@ class Simplifier:
 
     def _undecided(self, kind: Any, parts: list[Expr]) -> list[Expr] | None:
         """The ``parts`` of a conjunction or a disjunction, each simplified where those before leave that open; None if one decides it."""
+        left: list[Expr] = []  # most parts are decided without what those before say
+        for part in parts:
+            made = self.visit(part)
+            if not isinstance(made, IntImm):
+                left.append(part)
+            elif bool(made.value) is (kind is Or):
+                return None
         with self.ctx.scope():
             kept: list[Expr] = []
             told, seen = 0, set[Any]()
-            for part in parts:
+            for part in left:
                 for before in kept[told:]:  # the later parts matter only where these hold, or fail
                     self.ctx.assume(before if kind is And else Not(before))
                 told = len(kept)
