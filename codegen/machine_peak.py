@@ -11,6 +11,7 @@ from tir.interp.named_arguments import aligned_zeros
 
 from .llvm.amx_tiles import configure, request_tiles
 from .llvm.compile import Loaded, Machine, machine, object_code
+from .llvm.rotated_loops import ROLLED
 from .llvm.text import FunctionText, ModuleText
 from .llvm.types import vector
 
@@ -126,7 +127,7 @@ def _fma_kernel(on: Machine, element: str, lanes: int, instruction: str, chains:
     for k, (place, a, new) in enumerate(zip(places[1:], accumulators, following)):
         start = f"splat ({element} {k + 1 if element == 'i32' else float(k + 1)})"
         out.fill(place, f"{a} = phi {type_} [ {start}, %{before} ], [ {new}, %loop ]")
-    out.branch(out.value(f"icmp slt i64 {step}, %count"), "loop", "done")
+    out.repeat(out.value(f"icmp slt i64 {step}, %count"), "loop", "done", [ROLLED])
     out.start("done")
     total, add = following[0], "add" if element == "i32" else "fadd"
     for new in following[1:]:
@@ -154,7 +155,7 @@ def _tile_kernel(on: Machine, instruction: str) -> str:
         out.emit(f"call void {dot}(i8 {tile}, i8 {_SUMS + tile // 2}, i8 {_SUMS + 2 + tile % 2})")
     step = out.value(f"add nsw i64 {counter}, 1")
     out.fill(place, f"{counter} = phi i64 [ 0, %{before} ], [ {step}, %loop ]")
-    out.branch(out.value(f"icmp slt i64 {step}, %count"), "loop", "done")
+    out.repeat(out.value(f"icmp slt i64 {step}, %count"), "loop", "done", [ROLLED])
     out.start("done")
     out.ret("void")
     out.finish()
@@ -252,7 +253,7 @@ def _reader() -> Loaded:
         out.fill(
             at, f"{name} = phi {kind} [ {'0' if kind == 'i64' else 'zeroinitializer'}, %{before} ], [ {new}, %loop ]"
         )
-    out.branch(out.value(f"icmp slt i64 {step}, %count"), "loop", "done")
+    out.repeat(out.value(f"icmp slt i64 {step}, %count"), "loop", "done", [ROLLED])
     out.start("done")
     for n, total in enumerate(added):
         end = out.value(f"getelementptr inbounds i8, ptr %data, i64 {out.value(f'add i64 %size, {64 * n}')}")

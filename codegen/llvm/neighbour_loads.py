@@ -200,7 +200,8 @@ class _Run:
         place = self._place(load)
         if place is not None and lanes:
             at = (self.since[number].get(load.buffer.data, -1), place.row)
-            self.wanted[at][place] = self.wanted[at].get(place, frozenset()) | lanes
+            wanted = self.wanted[at]
+            wanted[place] = wanted.get(place, frozenset()) | lanes
             self.first.setdefault(at, (number, load, place))
         return load
 

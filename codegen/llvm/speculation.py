@@ -10,7 +10,7 @@ from tir.analysis.evaluation import LAZY, evaluated_parts, is_lazy
 from tir.arith import Analyzer
 from tir.arith.strided_lanes import lane_offsets
 from tir.buffer import Buffer, Range
-from tir.expr import BufferLoad, Call, Expr, Var
+from tir.expr import BufferLoad, Call, Expr, IntImm, Var
 from tir.function import PrimFunc
 from tir.stmt import Allocate, For, IfThenElse, LetStmt, Stmt
 from tir.transform.layout import product
@@ -75,6 +75,8 @@ class _Visitor:
             self.sizes[s.buffer_var] = s.dtype, product(s.extents)
         for child in s.children():
             if isinstance(child, Stmt):
+                if not for_lanes and not _is_of_lanes(s) and _MAY_ASK.isdisjoint(kinds(child)):
+                    continue
                 with self.known.scope():
                     self._enter(s, child)
                     self.statement(child, for_lanes or _is_of_lanes(s))
@@ -101,6 +103,10 @@ class _Visitor:
         if load.buffer.strides or load.buffer.elem_offset is not None:
             return False
         first, last = _ends(load.indices[0])
+        if isinstance(count, IntImm) and first.dtype.lanes == 1:
+            low, high = self.known.bound(first)[0], self.known.bound(last)[1]
+            if low is not None and high is not None and low >= 0 and high < count.value:
+                return True
         return self.known.can_prove(first >= 0) and self.known.can_prove(last < count)
 
 

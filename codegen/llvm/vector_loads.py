@@ -11,6 +11,7 @@ from tir.arith import simplify
 from tir.arith.linear import is_index, key
 from tir.arith.strided_lanes import first_lane, lane_offsets
 from tir.expr import Add, Broadcast, Cast, Expr, FloorMod, IntImm, Max, Min, Mul, Ramp, Select, Sub, cast, is_const
+from tir.node import record
 from tir.visit import walk
 
 from .generator import Generator
@@ -61,7 +62,7 @@ def is_maskable(g: Generator, element: str, lanes: int) -> bool:
     return bits is not None and lanes * bits <= 512 and "+avx512vl" in g.out.module.features
 
 
-@dataclass(frozen=True)
+@record
 class Elements:
     """What a vector of ``lanes`` loads: elements of an LLVM type, aligned to ``align`` bytes. ``own``: of an allocation of this thread,
     which becomes registers."""
