@@ -182,9 +182,14 @@ def real_row(call: Call, name: str, arguments: Mapping[str, Any]) -> Any:
     return applied(_ROWS[name], Call(call.builder, name, call.overload, results, call.label), arguments)
 
 
+@functools.cache
+def _parameters(function: Row) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
 def applied(function: Row, call: Call, arguments: Mapping[str, Any]) -> Any:
     """What a row makes of those of the arguments that it takes. Raises :class:`Unsupported` for others that have a meaning."""
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     given = {k: v for k, v in arguments.items() if takes_all or k in parameters}
     for name in arguments.keys() - given.keys() - _WITHOUT_MEANING:
@@ -198,7 +203,7 @@ _AXES = ("dim", "dims", "dimension")
 
 def _of_an_axis(function: Row, call: Call, arguments: Mapping[str, Any]) -> Any:
     """What a row makes. Of a tensor of rank 0 torch allows an axis, 0 or -1: it is one of a tensor of one element."""
-    defaults = {k: p.default for k, p in inspect.signature(function).parameters.items() if k in _AXES}
+    defaults = {k: p.default for k, p in _parameters(function).items() if k in _AXES}
     named = [arguments.get(k, default) for k, default in defaults.items()]
     x = arguments.get("x")
     if not isinstance(x, Value) or x.shape or all(axes in (None, [], ()) for axes in named):
