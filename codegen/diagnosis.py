@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tir.display import html_table, text_table
 from tir.errors import TirError
+from tir.extension import optional
 from tir.target import threads
 
 
@@ -116,10 +117,7 @@ def _sets() -> str:
 
 
 def _models() -> str:
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("no package onnx, which reads models: pip install 'tensorir[onnx]'") from error
+    onnx = optional("onnx", "no package onnx, which reads models", "onnx")
     return f"tir.compile reads ONNX models (onnx {onnx.__version__})"
 
 

@@ -20,6 +20,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from .checked import checked
 from .errors import TirError
@@ -54,6 +55,14 @@ def installed() -> str:
         with contextlib.suppress(OSError):
             found[number] += f" {os.stat(os.path.join(path, 'entry_points.txt')).st_mtime_ns}"
     return "\n".join(sorted(found))
+
+
+def optional(module: str, needed: str, extra: str, kind: type[Exception] = ImportError) -> Any:
+    """A module of a package that is installed with ``extra``. Raises ``kind`` where it is not, with what it is ``needed`` for."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise kind(f"{needed}: pip install 'tensorir[{extra}]' [{error}]") from error
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from codegen.calls import Function
 from codegen.module import Module
 
 from .errors import BuildError, RunError
+from .extension import optional
 from .functional import Functional, Gradient
 from .interp.named_arguments import in_order, zeros
 from .interp.numbers import array_dtype
@@ -44,7 +45,7 @@ def call(module: Module | Function, backward: Module | Function | None = None) -
     fill returns a number; an operator makes arrays: write it into one of no dimensions
     """
     made = Functional.of(module)
-    jax = _jax()
+    jax = optional("jax", "calls from JAX need JAX, which is not installed", "jax", BuildError)
     if backward is None:
         return lambda *given: _call(jax, made, given)
     gradient = Gradient.between(made, backward)
@@ -69,16 +70,6 @@ def call(module: Module | Function, backward: Module | Function | None = None) -
     run = jax.custom_vjp(lambda *given: _call(jax, made, given), nondiff_argnums=tuple(numbers))
     run.defvjp(forward, back)
     return run
-
-
-def _jax() -> Any:
-    try:
-        import jax
-    except ImportError as error:
-        raise BuildError(
-            f"calls from JAX need JAX, which is not installed: pip install 'tensorir[jax]' [{error}]"
-        ) from error
-    return jax
 
 
 def _call(jax: Any, made: Functional, given: Sequence[Any]) -> Any:

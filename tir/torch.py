@@ -14,6 +14,7 @@ from codegen.calls import Function
 from codegen.module import Module
 
 from .errors import BuildError, RunError
+from .extension import optional
 from .functional import Functional, Gradient
 from .interp.dlpack import torch_type
 from .interp.named_arguments import in_order
@@ -47,7 +48,7 @@ def op(
             f"{name!r} is no name of an operator of torch; it has a namespace, as in 'mine::{name or 'f'}'"
         )
     made = Functional.of(module, mutates)
-    torch = _torch()
+    torch = optional("torch", "operators of torch need torch, which is not installed", "torch", BuildError)
     operator = torch.library.custom_op(
         name,
         lambda *given: _run(torch, made, given),
@@ -59,16 +60,6 @@ def op(
     if backward is not None:
         _register_gradient(operator, Gradient.between(made, backward), op(backward, f"{name}_backward"))
     return operator
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise BuildError(
-            f"operators of torch need torch, which is not installed: pip install 'tensorir[torch]' [{error}]"
-        ) from error
-    return torch
 
 
 def _device(function: Function) -> str:

@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from tir.errors import RunError
+from tir.extension import optional
 from tir.target import Target
 
 from .tensor_map import TensorMap
@@ -26,7 +27,8 @@ class Driver:
     """One device, in its primary context, which torch and CuPy use too."""
 
     def __init__(self, device_id: int = 0, bindings: Any = None):
-        driver = bindings if bindings is not None else _bindings()
+        needed = "running on CUDA needs the driver's bindings"
+        driver = optional("cuda.bindings.driver", needed, "cuda", RunError) if bindings is None else bindings
         self.cu: Any = driver
         self.device_id = device_id
         try:
@@ -163,16 +165,6 @@ def _error_name(driver: Any, error: Any) -> str:
     if int(status) != 0 or not text:
         return name
     return f"{name}: {text.decode() if isinstance(text, bytes) else text}"
-
-
-def _bindings() -> Any:
-    try:
-        from cuda.bindings import driver
-    except ImportError as error:
-        raise RunError(
-            f"running on CUDA needs the driver's bindings: pip install 'tensorir[cuda]' [{error}]"
-        ) from error
-    return driver
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import numpy as np
 from ..checked import checked
 from ..dtype import DType
 from ..errors import ModelError
+from ..extension import optional
 from ..graph import Builder, Graph, Value
 from ..graph.sizes import Extent, parsed
 from ..names import did_you_mean
@@ -89,10 +90,9 @@ def _sizes(about: Any) -> list[int | str]:
 
 
 def _package() -> Any:
-    try:
-        import onnx.inliner
-    except ImportError as error:
-        raise ImportError(f"models are read by the package onnx: pip install 'tensorir[onnx]' [{error}]") from error
+    optional("onnx.inliner", "models are read by the package onnx", "onnx")
+    import onnx
+
     return onnx
 
 

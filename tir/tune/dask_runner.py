@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import TirError
+from ..extension import optional
 from ..function import IRModule
 from ..script import parse_data
 from ..target import Target
@@ -33,10 +33,7 @@ class DaskRunner:
     def __init__(
         self, client: Any, *, resources: dict[str, float] | None = None, retries: int = 2, seconds: float = 600.0
     ):
-        try:
-            self._distributed = importlib.import_module("distributed")
-        except ImportError:
-            raise TirError("DaskRunner needs the package distributed: pip install tensorir[dask]") from None
+        self._distributed = optional("distributed", "DaskRunner needs the package distributed", "dask", TirError)
         self.client, self.resources, self.retries, self.seconds = client, resources, retries, seconds
 
     def measure(self, problem: Problem, jobs: Sequence[Job], best: float = math.inf) -> list[Measurement]:
