@@ -547,7 +547,7 @@ class TestWidget:
 
         from tir.notebook import widget
 
-        monkeypatch.setattr(widget, "_made", [])
+        widget._widget_class.cache_clear()
         monkeypatch.setitem(sys.modules, "anywidget", None)
         with pytest.raises(ImportError, match=r"tensorir\[notebook\]"):
             tir.Schedule(chain).explore()

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import sys
 import weakref
 from pathlib import Path
 from typing import Any
 
+from ..extension import optional
 from ..schedule import Schedule
 from .explorer import Explorer
 
 
 def widget(schedule: Schedule) -> Any:
     """The explorer of ``schedule``. Raises ``ImportError`` without anywidget."""
-    try:
-        return _widget_class()(Explorer(schedule))
-    except ImportError as error:
-        raise ImportError("the explorer needs anywidget: pip install 'tensorir[notebook]'") from error
+    return _widget_class()(Explorer(schedule))
 
 
-_made: list[type] = []
-
-
-def _widget_class() -> type:
+@functools.cache
+def _widget_class() -> Any:
     """The class, made when it is first needed: anywidget is an extra."""
-    if _made:
-        return _made[0]
-    import anywidget  # type: ignore[import-not-found,import-untyped]
-    import traitlets  # type: ignore[import-not-found,import-untyped]
+    anywidget = optional("anywidget", "the explorer needs anywidget", "notebook")
+    traitlets = importlib.import_module("traitlets")
 
     class ExplorerWidget(anywidget.AnyWidget):
         """``view`` is what the page draws; messages from the page are handed to ``explorer``."""
@@ -58,7 +54,6 @@ def _widget_class() -> type:
                 self.explorer.shown = None
                 self.refresh()
 
-    _made.append(ExplorerWidget)
     return ExplorerWidget
 
 
