@@ -158,7 +158,7 @@ def primitive(
     group: str = GROUPS[-1],
 ) -> Callable[[Any], Any]:
     """Register ``apply`` as the primitive of its name, with the signature and docstring of ``check``; without one, ``apply``
-    is the check, whose proof has made the program already.
+    is the check, whose proof has made the program already: it returns that, or a ``Stage``.
 
     ``keeps`` declares what all of its steps preserve; invariants that depend only on that are not checked again.
     ``past``, as in "fused", is the participle for messages about a loop that it consumed. A refusal of the step offers the
@@ -182,8 +182,8 @@ def primitive(
 
 
 def as_checked(state: State, made: Any) -> Any:
-    """The apply of a step whose check returns the new program."""
-    return made
+    """The apply of a step whose check returns the new program, or a stage that has it."""
+    return made.result() if hasattr(made, "result") else made
 
 
 def query(check: Callable[..., Any]) -> Callable[..., Any]:

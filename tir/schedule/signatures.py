@@ -38,8 +38,8 @@ def result_type(p: Primitive) -> str:
     text = returns if isinstance(returns, str) else getattr(returns, "__name__", "Any")
     if p.apply is None:
         return text
-    if text == "State":
-        return "None"
+    if text in ("State", "Stage"):
+        return {"State": "None", "Stage": "BlockRV"}[text]
     if text.startswith("tuple[State, "):
         inner = text[len("tuple[State, ") : -1]
         return _RESULTS.get(inner, "Any")

@@ -35,7 +35,6 @@ from ...expr import TRUE, Expr, Var, all_of, const, is_const
 from ...stmt import Block, BufferStore
 from ...visit import statements as statements_in
 from ...visit import substitute, uses_var, vars_in
-from ..handles import BlockRV
 from ..primitive import primitive
 from ..staged_copies import (
     SIDES,
@@ -54,7 +53,8 @@ from ..staged_copies import (
 from ..state import State, pick_buffer, scope_of
 
 
-def plan_cache_read(
+@primitive(instead=("cache_inplace",), group="memory")
+def cache_read(
     state: State,
     block: BlockRef,
     read_buffer_index: int | str | Buffer,
@@ -101,7 +101,7 @@ def plan_cache_read(
     if between and not unsafe:
         stage = attempt(lambda: _copied_when_made(state, scope, buffer, storage_scope, makers, consumers))
         if isinstance(stage, ScheduleError):
-            alone = partial(plan_cache_read, state, block, buffer, storage_scope, [block])
+            alone = partial(cache_read, state, block, buffer, storage_scope, [block])
             legal = f'consumer_blocks=["{block.name}"]' if list(consumers) != [block] and not refusal(alone) else ""
             raise _written_between(buffer, between[0], consumers[0], legal) from stage
         return stage
@@ -229,7 +229,8 @@ def _fills(maker: BlockRef, buffer: Buffer, region: Sequence[Range], host: Block
     return encloses(made, region, host.analyzer()) and _fills_box(maker, buffer, host, made)
 
 
-def plan_cache_write(
+@primitive(instead=("cache_inplace",), group="memory")
+def cache_write(
     state: State,
     block: BlockRef,
     write_buffer_index: int | str | Buffer,
@@ -391,13 +392,3 @@ def _fills_box(ref: BlockRef, buffer: Buffer, host: BlockRef | LoopRef, box: Seq
         if filled is not None and all(analyzer.can_prove_equal(f.extent, b.extent) for f, b in zip(filled, box)):
             return True
     return False
-
-
-@primitive(check=plan_cache_read, instead=("cache_inplace",), group="memory")
-def cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
-
-
-@primitive(check=plan_cache_write, instead=("cache_inplace",), group="memory")
-def cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()

@@ -9,7 +9,8 @@ from ..primitive import primitive
 from ..state import State
 
 
-def _check_work_on(state: State, func_name: str) -> State:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+def work_on(state: State, func_name: str) -> State:
     """Look names up in the function ``func_name`` from now on.
 
     Of a module without ``main``, a name that several functions have is refused until then. A step like any other, so that the trace replays on modules of several functions. Handles go on standing for what
@@ -32,8 +33,3 @@ def _check_work_on(state: State, func_name: str) -> State:
     require(func_name in state.mod,
             "no function `{0}` in the module", func_name, legal=lambda: near_names(func_name, state.mod))  # fmt: skip
     return state.replaced(func_name=func_name, is_chosen=True)
-
-
-@primitive(check=_check_work_on, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
-def work_on(state: State, plan: State) -> State:
-    return plan

@@ -43,7 +43,8 @@ from .storage import pick_any
 from .transform_layout import index_map_of, require_positive_divisors
 
 
-def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool = False) -> Stage:
+@primitive(group="memory")
+def reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool = False) -> Stage:
     """Give ``block`` a copy of a buffer indexed by its iterators; returns the block that copies.
 
     ``buffer`` is a name, or ``("read" | "write", number)`` of the regions of ``block``. The copy has one axis for each
@@ -77,7 +78,8 @@ def _check_reindex(state: State, block: BlockRef, buffer: Any, *, unsafe: bool =
     return stage(state, block, found, "global", None, f"{found.name}_reindex", unsafe)
 
 
-def _check_reindex_cache_read(
+@primitive(group="memory")
+def reindex_cache_read(
     state: State,
     block: BlockRef,
     read_buffer_index: int | str | Buffer,
@@ -113,7 +115,8 @@ def _check_reindex_cache_read(
     return _stage_read(state, block, found, storage_scope, index_map, cached_name(found, storage_scope), unsafe)
 
 
-def _check_reindex_cache_write(
+@primitive(group="memory")
+def reindex_cache_write(
     state: State,
     block: BlockRef,
     write_buffer_index: int | str | Buffer,
@@ -445,21 +448,6 @@ def _surely_writes(block: BlockRef, buffer: Buffer) -> bool:
 
 def _in_domains(block: BlockRef) -> Analyzer:
     return Analyzer({i.var: i.dom for i in block.block.iter_vars if i.dom is not None})
-
-
-@primitive(check=_check_reindex, group="memory")
-def reindex(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
-
-
-@primitive(check=_check_reindex_cache_read, group="memory")
-def reindex_cache_read(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
-
-
-@primitive(check=_check_reindex_cache_write, group="memory")
-def reindex_cache_write(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
 
 
 # ---------------------------------------------------------------- cache_inplace

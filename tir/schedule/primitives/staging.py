@@ -9,7 +9,7 @@ from ...errors import require, require_none
 from ..handles import BlockRV
 from ..primitive import primitive
 from ..state import State, pick_buffer, require_above, scope_of
-from .cache import plan_cache_read, plan_cache_write
+from .cache import cache_read, cache_write
 from .compute_at import compute_at, reverse_compute_at
 
 
@@ -56,13 +56,13 @@ def stage(
     window, side = _pick(block, buffer)
     if side == "reads":
         users = [ref for ref in readers(scope, window) if loop in ref.ancestors()]
-        cached, rv = plan_cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe).result()
+        cached, rv = cache_read(state, block, window.name, storage_scope, users, unsafe=unsafe).result()
         move = compute_at
     else:
         outside = [ref for ref in writers(scope, window) if loop not in ref.ancestors()]
         rule = "block {0} outside loop {1} writes {2} too, so it cannot be copied back from there"
         require_none([] if unsafe else outside, rule, loop, window.name)
-        cached, rv = plan_cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
+        cached, rv = cache_write(state, block, window.name, storage_scope, unsafe=unsafe).result()
         move = reverse_compute_at
     place, target = cached.index.blocks[rv.name], cached.index.loops[loop.var]
     if target not in place.loops():

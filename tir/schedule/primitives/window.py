@@ -16,14 +16,14 @@ from ...expr import TRUE, BufferLoad, Expr, Var, const, max_, min_
 from ...poly import Relation
 from ...stmt import Block, BlockRealize, BufferStore, Stmt, nest
 from ...visit import substitute, uses_var
-from ..handles import BlockRV
 from ..primitive import primitive
 from ..staged_copies import Stage, cached_buffer, redirect, redirect_reads, require_known_uses, require_not_steering
 from ..state import State, pick_buffer, require_above, scope_of
 from .compute_at import position_under
 
 
-def _check_read_at(
+@primitive(group="memory")
+def read_at(
     state: State,
     loop: LoopRef,
     block: BlockRef,
@@ -81,7 +81,8 @@ def _check_read_at(
     return stage
 
 
-def _check_write_at(
+@primitive(group="memory")
+def write_at(
     state: State,
     loop: LoopRef,
     block: BlockRef,
@@ -195,13 +196,3 @@ def _require_alone(after: State, buffer: Buffer, cached: Buffer, name: str) -> N
     rule = f"an element of `{buffer.name}` is written elsewhere while its copy is in use"
     question = Undisturbed(after.func, cached, buffer, Relation.identity(buffer.ndim), rule, own=name)
     require_legal(question.answer(), after.func)
-
-
-@primitive(check=_check_read_at, group="memory")
-def read_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
-
-
-@primitive(check=_check_write_at, group="memory")
-def write_at(state: State, plan: Stage) -> tuple[State, BlockRV]:
-    return plan.result()
