@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...analysis.index import BlockRef, LoopRef, node_of
@@ -18,13 +17,8 @@ from ..state import State, place_name
 from ._annotations import check_annotation
 
 
-@dataclass(frozen=True)
-class AnnotatePlan:
-    node: Any
-    annotations: Any
-
-
-def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> AnnotatePlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
+def annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str, ann_val: Any) -> State:
     """Add the annotation ``ann_key`` = ``ann_val`` to a block or loop.
 
     ``ann_val`` is a string, number, expression, or lists and dicts of them. Annotations that lowering implements are
@@ -54,7 +48,7 @@ def _check_annotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: st
             "{0} is what steps trust of a loop; privatize adds it once it is proved",
             PRIVATE, nodes=[block_or_loop.node], legal="privatize(loop, buffer)")  # fmt: skip
     check_annotation(state, block_or_loop, ann_key, value)
-    return AnnotatePlan(node, frozendict({**node.annotations, ann_key: value}))
+    return state.replace(node, node.replace(annotations=frozendict({**node.annotations, ann_key: value})))
 
 
 def _plain(value: Any) -> Any:
@@ -73,12 +67,8 @@ def _plain(value: Any) -> Any:
     return freeze(value)
 
 
-@primitive(check=_check_annotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
-def annotate(state: State, plan: AnnotatePlan) -> State:
-    return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))
-
-
-def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> AnnotatePlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
+def unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: str) -> State:
     """Remove the annotation ``ann_key`` from a block or loop. Raises ``ScheduleError`` when there is none, and for
     ``private`` of a loop whose iterations do not run one after the other.
 
@@ -101,7 +91,8 @@ def _check_unannotate(state: State, block_or_loop: BlockRef | LoopRef, ann_key: 
     require(ann_key != PRIVATE or getattr(node, "kind", SERIAL) in (SERIAL, UNROLLED),
             "the iterations of {0} run in no order, each with its own {1}",
             block_or_loop, ", ".join(b.name for b in node.annotations[ann_key]) if ann_key == PRIVATE else "")  # fmt: skip
-    return AnnotatePlan(node, frozendict((k, v) for k, v in node.annotations.items() if k != ann_key))
+    kept = frozendict((k, v) for k, v in node.annotations.items() if k != ann_key)
+    return state.replace(node, node.replace(annotations=kept))
 
 
 def _where_annotated(state: State, key: str) -> str:
@@ -109,8 +100,3 @@ def _where_annotated(state: State, key: str) -> str:
     places = [*state.index.loops.values(), *state.index.blocks.values()]
     found = [place_name(state, ref) for ref in places if key in node_of(ref).annotations]
     return ", ".join(found) or f"nothing; no loop and no block has an annotation {key}"
-
-
-@primitive(check=_check_unannotate, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS | Keeps.FORM)
-def unannotate(state: State, plan: AnnotatePlan) -> State:
-    return state.replace(plan.node, plan.node.replace(annotations=plan.annotations))

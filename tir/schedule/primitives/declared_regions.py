@@ -117,9 +117,8 @@ def annotate_buffer_access(state: State, plan: RegionsPlan) -> State:
     return state.replace(plan.old, plan.new)
 
 
-def _check_unsafe_hide_buffer_access(
-    state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]
-) -> RegionsPlan:
+@primitive()
+def unsafe_hide_buffer_access(state: State, block: BlockRef, buf_type: str, buf_index_array: Sequence[int]) -> State:
     """Remove regions from a block's declared reads or writes; ``buf_index_array`` has their numbers.
 
     Unsafe, as the name says: later steps no longer see the dependences through them.
@@ -150,9 +149,4 @@ def _check_unsafe_hide_buffer_access(
             "block {0} {1} {2} regions, so there is no number {3}", block, side, len(regions), bad[0] if bad else 0,
             legal=[f"{n} ({r.buffer.name})" for n, r in enumerate(regions)], nodes=())  # fmt: skip
     kept = tuple(r for n, r in enumerate(regions) if n not in gone)
-    return RegionsPlan(block.block, block.block.replace(**{side: kept}), {})
-
-
-@primitive(check=_check_unsafe_hide_buffer_access)
-def unsafe_hide_buffer_access(state: State, plan: RegionsPlan) -> State:
-    return state.replace(plan.old, plan.new)
+    return state.replace(block.block, block.block.replace(**{side: kept}))

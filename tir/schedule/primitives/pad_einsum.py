@@ -95,7 +95,8 @@ def _copies(
     return made
 
 
-def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> Stage:
+@primitive(group="tile")
+def pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> State:
     """Make the iterators of a block run to a multiple of ``padding``, over padded copies of the buffers it uses.
 
     ``padding`` has one factor for each iterator of the block; 1 means no padding. Where a padded iterator indexes a
@@ -149,7 +150,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     loops = own_nest(block)
     sizes = _sizes(block, factors)
     if not sizes:
-        return Stage(state, scope, scope)
+        return state
     top = loops[0]
     around = [p for p in top.all_loops() if p.node.kind not in (SERIAL, UNROLLED)]
     rule = "loop {0} around the nest of block {1} is {2}: its iterations would share the padded copies"
@@ -179,7 +180,7 @@ def _check_pad_einsum(state: State, block: BlockRef, padding: Sequence[int]) -> 
     )
     if _reads_more(block, groups):
         stage.require_initialized(*(buffer for buffer, _ in groups))
-    return stage
+    return stage.after
 
 
 def _uses_all(axes: Sequence[tuple[Any, Range]], shape: Sequence[Expr]) -> bool:
@@ -474,8 +475,3 @@ def _swapped(block: Block, swap: Mapping[Any, Buffer]) -> Block:
 
     init = None if block.init is None else rewrite(block.init, visit)
     return block.replace(body=rewrite(block.body, visit), init=init)
-
-
-@primitive(check=_check_pad_einsum, group="tile")
-def pad_einsum(state: State, plan: Stage) -> State:
-    return plan.after

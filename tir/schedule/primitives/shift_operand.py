@@ -22,7 +22,8 @@ from ..state import State, pick_buffer, scope_of
 from .pad_einsum import own_nest
 
 
-def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buffer) -> Stage:
+@primitive(group="tensor units")
+def shift_operand(state: State, block: BlockRef, operand: int | str | Buffer) -> State:
     """Store an integer operand of a sum of products with the other sign, moved by half of its range: int8 as uint8, 128 more.
 
     ``operand`` is the number of a region that ``block`` reads, or names the buffer. It is copied before, to ``…_shifted``; the sums go to
@@ -80,7 +81,7 @@ def _check_shift_operand(state: State, block: BlockRef, operand: int | str | Buf
     used = [i for i in store.indices if uses_var(i, {s.var for s in body.iter_vars})]
     require(len(used) == len(spatial) and all(any(i is s.var for i in used) for s in spatial),
             "block {0} does not store to one place for each of its spatial iterators", block, nodes=[block.node])  # fmt: skip
-    return _Shift(state, block, source, own, others, store).stage(loops[0].node)
+    return _Shift(state, block, source, own, others, store).stage(loops[0].node).after
 
 
 def _sum(block: BlockRef) -> Update:
@@ -244,8 +245,3 @@ def _in_loops(
     iters = tuple(i.replace(var=own[i.var]) for i in iterators)
     new = Block(iters, (), (), name, substitute(body, own), init=None if init is None else substitute(init, own))
     return nest(loops, BlockRealize(tuple(v for v, _ in loops), all_of(where), with_regions(new)))
-
-
-@primitive(check=_check_shift_operand, group="tensor units")
-def shift_operand(state: State, plan: Stage) -> State:
-    return plan.after

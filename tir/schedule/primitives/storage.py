@@ -19,7 +19,7 @@ from ...expr import BufferLoad, Call, Cast, Expr, Var, cast, is_const
 from ...function import PrimFunc
 from ...levels import is_shared
 from ...node import Node, frozendict
-from ...stmt import Block, BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, defined_by, first_line, is_long
+from ...stmt import BlockRealize, BufferStore, DeclBuffer, For, SeqStmt, defined_by, first_line, is_long
 from ...visit import LEAVES, free_vars, rewrite, statements
 from ..invariants import Keeps
 from ..primitive import primitive
@@ -256,15 +256,8 @@ def set_axis_separator(state: State, plan: BufferPlan) -> State:
     return state.with_func(swap_buffers(state.func, plan.swapped))
 
 
-@dataclass(frozen=True)
-class AlignPlan:
-    block: Block
-    new: Block
-
-
-def _check_storage_align(
-    state: State, block: BlockRef, buffer_index: int, axis: int, factor: int, offset: int
-) -> AlignPlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
+def storage_align(state: State, block: BlockRef, buffer_index: int, axis: int, factor: int, offset: int) -> State:
     """Make the stride of ``axis`` of a written buffer ≡ ``offset`` modulo ``factor`` (elements), by padding.
 
     With factor 32 and offset 1 the rows of a 32-wide shared tile start in different banks. Raises ``ScheduleError``
@@ -307,7 +300,7 @@ def _check_storage_align(
     old = block.block.annotations.get(DIM_ALIGN, ())
     kept = tuple(e for e in old if tuple(e[:2]) != entry[:2])
     notes = frozendict({**block.block.annotations, DIM_ALIGN: (*kept, entry)})
-    return AlignPlan(block.block, block.block.replace(annotations=notes))
+    return state.replace(block.block, block.block.replace(annotations=notes))
 
 
 def _require_layout_is_free(state: State, buffer: Buffer, axis: int) -> None:
@@ -343,12 +336,8 @@ def _is_computed_with(root: Any, variables: Collection[Var]) -> bool:
     return False
 
 
-@primitive(check=_check_storage_align, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
-def storage_align(state: State, plan: AlignPlan) -> State:
-    return state.replace(plan.block, plan.new)
-
-
-def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> AlignPlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
+def storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> State:
     """Permute the 16-byte pieces of each row of a written buffer in shared memory: XOR of column and row number.
 
     The pieces of a column then lie in different banks, without padding: copies of 16 bytes and ``ldmatrix`` have no
@@ -385,12 +374,7 @@ def _check_storage_swizzle(state: State, block: BlockRef, buffer_index: int) -> 
             "the rows of {0} are padded by storage_align already",
             buffer.name, legal="storage_swizzle without storage_align")  # fmt: skip
     swizzled = (*(n for n in notes.get(SWIZZLE, ()) if n != buffer_index), int(buffer_index))
-    return AlignPlan(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: swizzled})))
-
-
-@primitive(check=_check_storage_swizzle, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
-def storage_swizzle(state: State, plan: AlignPlan) -> State:
-    return state.replace(plan.block, plan.new)
+    return state.replace(block.block, block.block.replace(annotations=frozendict({**notes, SWIZZLE: swizzled})))
 
 
 def _names_buffer(which: Any) -> bool:

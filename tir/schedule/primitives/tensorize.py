@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,16 +27,10 @@ from .blockize import check_blockize
 from .reorder import plan_reorder, reorder
 
 
-@dataclass(frozen=True)
-class TensorizePlan:
-    old: BlockRealize
-    new: BlockRealize
-    before: State
-
-
-def _check_tensorize(
+@primitive(group="tensor units")
+def tensorize(
     state: State, block_or_loop: LoopRef | BlockRef, tensor_intrin: Any, preserve_unit_iters: bool = True
-) -> TensorizePlan:
+) -> State:
     """Replace a block, or the loops from one inwards, by the implementation of a tensor intrinsic.
 
     ``tensor_intrin`` is a name registered with ``TensorIntrin.register``, or a ``TensorIntrin``. A loop is blockized
@@ -73,20 +66,20 @@ def _check_tensorize(
             "expected the name of a tensor intrinsic, got {0}",
             type(intrin).__name__, legal="a name in TensorIntrin.list()")  # fmt: skip
     if isinstance(block_or_loop, BlockRef):
-        return _plan_tensorize(state, block_or_loop, intrin)
+        return _replaced(state, block_or_loop, intrin)
     orders = _orders(state, block_or_loop, intrin)
-    return first_legal(partial(_plan_nest, before, loop, intrin, preserve_unit_iters) for before, loop in orders)
+    return first_legal(partial(_nest_replaced, before, loop, intrin, preserve_unit_iters) for before, loop in orders)
 
 
-def _plan_nest(before: State, loop: LoopRef, intrin: Any, keep_units: bool) -> TensorizePlan:
+def _nest_replaced(before: State, loop: LoopRef, intrin: Any, keep_units: bool) -> State:
     made = check_blockize(before, loop, keep_units)
     before = before.replace(made.old, made.new)
-    return _plan_tensorize(before, before.find_block(made.name), intrin)
+    return _replaced(before, before.find_block(made.name), intrin)
 
 
-def _plan_tensorize(before: State, block: BlockRef, intrin: Any) -> TensorizePlan:
+def _replaced(before: State, block: BlockRef, intrin: Any) -> State:
     bound = _match(block.block, intrin.desc, intrin.name)
-    return TensorizePlan(block.node, _with_impl(block.node, intrin.impl, intrin.desc, bound), before)
+    return before.replace(block.node, _with_impl(block.node, intrin.impl, intrin.desc, bound))
 
 
 def _orders(state: State, loop: LoopRef, intrin: Any) -> Iterator[tuple[State, LoopRef]]:
@@ -364,8 +357,3 @@ def _view_scope(described: Buffer, bound: dict[Buffer, BufferRegion]) -> str:
             described.name, described.scope, buffer.name, buffer.scope,
             legal=f'put {buffer.name} into scope "{described.scope}": cache_read or cache_write, or set_scope')  # fmt: skip
     return buffer.scope
-
-
-@primitive(check=_check_tensorize, group="tensor units")
-def tensorize(state: State, plan: TensorizePlan) -> State:
-    return plan.before.replace(plan.old, plan.new)

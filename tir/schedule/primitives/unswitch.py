@@ -282,13 +282,8 @@ def _without(loop: For, found: Stmt) -> Any:
 # ---------------------------------------------------------------- select_iteration
 
 
-@dataclass(frozen=True)
-class SelectPlan:
-    loop: LoopRef
-    made: Stmt
-
-
-def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
+@primitive(group="reduction")
+def select_iteration(state: State, loop: LoopRef) -> State:
     """Run, instead of ``loop``, the one iteration in which the term of a reduction counts.
 
     In the loop is one block, in loops of its own, whose only store combines a result with ``T.if_then_else(at == v, term, identity)``, or
@@ -335,7 +330,8 @@ def _check_select_iteration(state: State, loop: LoopRef) -> SelectPlan:
             )
             body = rewrite(block.body, lambda n: value if n is term else None)
             made = realize.replace(block=with_regions(block.replace(body=body)))
-            return SelectPlan(loop, _if_reached(node, rewrite(node.body, lambda n: made if n is realize else None), at))
+            inside = rewrite(node.body, lambda n: made if n is realize else None)
+            return state.replace(node, _if_reached(node, inside, at))
         reasons.append(f"`{short_text(at)}` {why}")
     require(
         False,
@@ -401,8 +397,3 @@ def _if_reached(loop: For, body: Stmt, at: Expr) -> Stmt:
     """``body`` in the iteration ``at`` of ``loop``, if that is one."""
     start, end = (cast(at.dtype, e) for e in (loop.min, simplify(loop.min + loop.extent)))
     return IfThenElse(all_of([start <= at, at < end]), substitute(body, {loop.loop_var: cast(loop.loop_var.dtype, at)}))
-
-
-@primitive(check=_check_select_iteration, group="reduction")
-def select_iteration(state: State, plan: SelectPlan) -> State:
-    return state.replace(plan.loop.node, plan.made)
