@@ -54,16 +54,18 @@ class Compiled:
         return Compiled(frozenset(straight), frozenset(innermost), frozenset(own))
 
 
-def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> int | None:
+def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var], copies: int = 1) -> int | None:
     """The instructions of a statement without loops, or whose loops become straight code; None if a loop is left. Loops are added
     to ``straight`` or, if no loop is left in them, to ``innermost``. ``moving`` are the variables of the loop around, and the iterators
-    that change with it: what is loaded or stored at one place is kept in a register."""
+    that change with it: what is loaded or stored at one place is kept in a register. Of stores of which the loop has so many ``copies`` that it stays one
+    anyway, the instructions are not counted."""
     if isinstance(s, BufferStore):
-        return COUNTED + _instructions_of(s, moving)
+        return COUNTED + (_instructions_of(s, moving) if copies * COUNTED <= LONG else 0)
     if isinstance(s, Evaluate):
         return None
     if isinstance(s, For):
-        size = _size(s.body, straight, innermost, {s.loop_var})
+        inside = copies * usual(s.extent) if s.kind == UNROLLED else copies if s.kind == VECTORIZED else 1
+        size = _size(s.body, straight, innermost, {s.loop_var}, inside)
         if size is None or s.kind not in (SERIAL, UNROLLED):
             return size if s.kind == VECTORIZED else None
         short = size <= LONG and isinstance(s.extent, IntImm) and size * (s.extent.value - 1) < STRAIGHT
@@ -71,10 +73,9 @@ def _size(s: Any, straight: set[Var], innermost: set[Var], moving: Set[Var]) -> 
             (straight if short else innermost).add(s.loop_var)
         return size * usual(s.extent) if short or s.kind == UNROLLED else None
     if isinstance(s, BlockRealize):
-        return _size(
-            s.block, straight, innermost, {*moving, *(v for v, e in s.bindings.items() if uses_var(e, moving))}
-        )
-    sizes = [_size(c, straight, innermost, moving) for c in _statements(s)]
+        moved = {*moving, *(v for v, e in s.bindings.items() if uses_var(e, moving))}
+        return _size(s.block, straight, innermost, moved, copies)
+    sizes = [_size(c, straight, innermost, moving, copies) for c in _statements(s)]
     return None if None in sizes else sum(n for n in sizes if n is not None)
 
 
