@@ -11,13 +11,21 @@ from tir.analysis.dependence.domains import Injective, RunsWholeDomain
 from tir.analysis.dependence.tiers import Tier
 from tir.analysis.index import index_of
 from tir.buffer import Range
-from tir.expr import Var
+from tir.expr import Var, const
 
 
 def test_indices_of_a_scalar_are_injective_on_one_point_only():
     i = Var("i")
     assert not Injective((), {i: Range.of(0, 4)}).answer().is_proved
     assert Injective((), {i: Range.of(0, 1)}).answer().is_proved
+
+
+def test_digits_of_any_length_are_injective_and_remainders_are_not():
+    """Also of a length that no linear condition describes, and of which the last digit takes a part of its values."""
+    i, n = Var("i"), Var("n")
+    padded = {i: Range(const(0), (n * n + 15) // 16 * 16)}
+    assert Injective((i // 48, i % 48), padded).answer().is_proved
+    assert not Injective((i // 48, i % 32), padded).answer().is_proved
 
 
 REPEATED = """

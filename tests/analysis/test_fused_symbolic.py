@@ -106,7 +106,10 @@ def main(C: T.Buffer((16, 16), "float32"), n: T.int32, m: T.int32):
         ((F // (N * M), F % M, F // M % N), "f"),
         ((F // (N * M), F // M % N), "f // m"),
         (((F + I) % M, (F + I) // M, I), "f + i, i"),
+        ((F // 48, F % 48), "f"),
+        ((F // (3 * M), F % 3, F // 3 % M), "f"),
         ((F // M, F % N), None),
+        ((F // 48, F % 32), None),
         ((F // M, I % M), None),
         ((F // (F + 1), F % (F + 1)), None),  # by another number each time
         ((F // M + F % M, F % M), None),
@@ -307,7 +310,7 @@ def test_other_flat_elements_are_no_rows(index):
 
 def test_another_size_makes_no_rows():
     sch = schedule(FLAT.replace("(m * n,)", "(m * m,)").replace("m * n", "m * m"))
-    refused(lambda: sch.transform_layout("B", ("write", 0), _rows(sch)), "cannot prove")
+    refused(lambda: sch.transform_layout("B", ("write", 0), _rows(sch)), "not known to be positive")
 
 
 def test_a_layout_by_a_variable_is_saved():

@@ -46,6 +46,16 @@ def convolution(n: Any, h: Any) -> list[te.Tensor]:
     return [x, w, ops.nn.conv2d(x, w, padding=1)]
 
 
+def convolution_of_images(n: Any, h: Any) -> list[te.Tensor]:
+    x, w = P((n, 3, h, h), name="x"), P((20, 3, 3, 3), name="w")
+    return [x, w, ops.nn.conv2d(x, w, padding=1)]
+
+
+def mix_of_channels(h: Any, w: Any) -> list[te.Tensor]:
+    x, weights = P((1, 10, h, w), name="x"), P((20, 10, 1, 1), name="w")
+    return [x, weights, ops.nn.conv2d(x, weights)]
+
+
 def softmax(n: Any, m: Any) -> list[te.Tensor]:
     x = P((n, m), name="x")
     return [x, ops.nn.softmax(x)]
@@ -104,7 +114,7 @@ def chain(n: Any, m: Any) -> list[te.Tensor]:
 
 KERNELS: dict[Callable[..., list[te.Tensor]], int] = {
     product: 3, transposed_product: 2, convolution: 2, softmax: 2, layer_norm: 2, row_sum: 2, whole_sum: 2, column_maximum: 2, transpose: 2, chain: 2,
-    channels_last: 2, width_of_convolution: 1, plane_mean: 2, width_mean: 1,
+    channels_last: 2, width_of_convolution: 1, plane_mean: 2, width_mean: 1, convolution_of_images: 2,
 }  # fmt: skip
 
 
@@ -143,6 +153,22 @@ def test_axes_that_follow_each_other_are_one_of_symbolic_length(kernel: Callable
     """As of constant length: tiles, panels and rows do not end with each row of an image."""
     text = tir.tune.default(symbolic(kernel), "llvm -vector_width=512 -num-cores=1").mod.script()
     assert f"< {length}" in text
+
+
+def test_panels_of_pixels_of_any_number_are_several_vectors_wide():
+    """Those of n x n pixels too, and which vectors of the last panel there are is asked outside of the sums."""
+    target = "llvm -vector_width=512 -num-cores=1"
+    mod = tir.tune.default(te.create_prim_func(mix_of_channels(size := te.var("n"), size)), target).mod
+    assert "n * n + 31) // 32" in mod.script()
+    sums = [n for n in walk(tir.lower(mod, target=target)["main"].body) if isinstance(n, For) and str(n.extent) == "5"]
+    assert sums and not any(
+        isinstance(n, IfThenElse) and n.condition.dtype.lanes == 1 for loop in sums for n in walk(loop)
+    )
+    run, rng = tir.build(mod), np.random.default_rng(0)
+    for n in (1, 3, 7, 31, 32, 41):
+        x, w = rng.standard_normal((1, 10, n, n), np.float32), rng.standard_normal((20, 10, 1, 1), np.float32)
+        made = run.new(x, w)
+        np.testing.assert_allclose(made, np.einsum("abij,cbde->acij", x, w), rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_transposed_in_rows_of_any_length_is_requested_ahead():

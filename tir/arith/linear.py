@@ -44,7 +44,7 @@ from ..expr import (
 )
 from ..node import Memo, Node
 from ..op import effect_of
-from ..visit import LEAVES, uses_var
+from ..visit import LEAVES, N, free_vars, rewrite, uses_var
 
 
 def is_index(dtype: DType) -> bool:
@@ -451,6 +451,30 @@ def _in_terms(e: Any, values: Sequence[tuple[Var, Linear]]) -> Any:
             form.const -= value.const * times
             told = True
     return form.build(e.dtype) if told else inside(e)
+
+
+def with_products_named(*roots: N) -> tuple[tuple[N, ...], dict[Var, Expr]]:
+    """``roots`` with a variable for each product of variables that are free in them, as of symbolic sizes, but in shapes of buffers; and the
+    products, of which some are of variables before them. What holds of any numbers holds of these.
+
+    >>> from tir.expr import Var
+    >>> n, m = Var("n"), Var("m")
+    >>> with_products_named((n * n + 15) // 16, m * n * n - n)
+    (((product + 15) // 16, product_2 - n), {product: n * n, product_1: m * n, product_2: product_1 * n})
+    """
+    free = {v for root in roots for v in free_vars(root)}
+    names: dict[Hashable, Var] = {}
+    products: dict[Var, Expr] = {}
+
+    def named(e: Any) -> Var | None:
+        if not isinstance(e, Mul) or not is_index(e.dtype) or not {e.a, e.b} <= free:
+            return None
+        var = names.setdefault(key(e), Var(f"product_{len(names)}" if names else "product", e.dtype))
+        products.setdefault(var, e)
+        free.add(var)
+        return var
+
+    return tuple(rewrite(root, named, lambda item: not isinstance(item, Buffer)) for root in roots), products
 
 
 def uncast(e: Expr) -> Expr:

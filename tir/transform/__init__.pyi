@@ -29,6 +29,7 @@ from .lower_opaque_block import lower_opaque_block as lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce as lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory as lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage as manifest_shared_memory_local_stage
+from .name_products import name_products as name_products
 from .narrow_datatype import narrow_datatype as narrow_datatype
 from .order_arg_reductions import order_arg_reductions as order_arg_reductions
 from .passes import ModulePass as ModulePass, PASSES as PASSES, Pass as Pass, Sequential as Sequential, find as find, func_pass as func_pass, module_pass as module_pass

@@ -39,7 +39,7 @@ from ..expr import (
 )
 from ..function import PrimFunc
 from ..node import frozendict
-from ..stmt import NOP, For, IfThenElse, SeqStmt, Stmt, is_nop, seq
+from ..stmt import NOP, For, IfThenElse, LetStmt, SeqStmt, Stmt, is_nop, seq
 from ..visit import free_vars, kinds, rewrite, statements, substitute, uses_var, walk
 from .passes import func_pass
 
@@ -75,9 +75,11 @@ class _Cutter:
         if isinstance(s, SeqStmt):
             made = [self.visit(x) for x in s.stmts]
             return s if all(a is b for a, b in zip(made, s.stmts)) else seq(x for x in made if not is_nop(x))
-        if isinstance(s, Stmt):
-            return s.map_statements(self.visit)
-        return s
+        if isinstance(s, LetStmt):
+            with self.analyzer.scope():
+                self.analyzer.bind(s.var, s.value, s.body)
+                return s.map_statements(self.visit)
+        return s.map_statements(self.visit) if isinstance(s, Stmt) else s
 
     def loop(self, s: For) -> Stmt:
         if s.kind in ("serial", "parallel", *_SPEED_KINDS):

@@ -41,6 +41,7 @@ from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
+from .name_products import name_products
 from .narrow_datatype import narrow_datatype
 from .order_arg_reductions import order_arg_reductions
 from .passes import Pass
@@ -69,10 +70,11 @@ def cpu_pipeline(target: Any = "llvm") -> list[Any]:
     Inside a ``PassContext`` as that changes them.
 
     >>> [p.name for p in cpu_pipeline()][:3]
-    ['reject_thread_axes', 'plan_and_update_buffer_allocation_location', 'order_arg_reductions']
+    ['reject_thread_axes', 'name_products', 'plan_and_update_buffer_allocation_location']
     """
     passes: list[Any] = [
         reject_thread_axes,
+        name_products,
         plan_and_update_buffer_allocation_location,
         order_arg_reductions,
         lower_init_block,
@@ -175,7 +177,7 @@ def inserted(passes: Iterable[Any], insert: Mapping[str, Any]) -> list[Any]:
     >>> def count(mod):
     ...     return mod
     >>> [name_of(step) for step in inserted(cpu_pipeline()[:2], {"after:reject_thread_axes": count})]
-    ['reject_thread_axes', 'count', 'plan_and_update_buffer_allocation_location']
+    ['reject_thread_axes', 'count', 'name_products']
     """
     made = list(passes)
     for place, extra in insert.items():

@@ -82,22 +82,21 @@ def _joined(a: Expr, b: Expr, loops: Collection[Var], known: Analyzer) -> Expr |
 
 
 def _digit(e: Any) -> tuple[Expr, Expr, Expr | None] | None:
-    """(value, by, radix) of ``value // by % radix``, with ``by`` or ``radix`` symbolic; no ``radix``: unbounded."""
-    if not isinstance(e, (FloorDiv, FloorMod)) or (isinstance(e.b, IntImm) and not isinstance(e.a, FloorDiv)):
-        return None
-    if _is_negative(e.b):
+    """(value, by, radix) of ``value // by % radix``; no ``radix``: unbounded."""
+    if not isinstance(e, (FloorDiv, FloorMod)) or _is_negative(e.b):
         return None
     if isinstance(e, FloorDiv):
-        return None if isinstance(e.b, IntImm) else (e.a, e.b, None)
+        return e.a, e.b, None
     if isinstance(e.a, FloorDiv):
-        constant = isinstance(e.b, IntImm) and isinstance(e.a.b, IntImm)
-        return None if constant or _is_negative(e.a.b) else (e.a.a, e.a.b, e.b)
+        return None if _is_negative(e.a.b) else (e.a.a, e.a.b, e.b)
     return e.a, const(1, e.dtype), e.b
 
 
 def _is_negative(e: Expr) -> bool:
     """Whether ``e`` is a negative size, as ``-m``: its digits are not from 0 on."""
-    return is_index(e.dtype) and all(coefficient < 0 for _, coefficient in linear(e).items())
+    if isinstance(e, IntImm) or not is_index(e.dtype):
+        return isinstance(e, IntImm) and e.value < 0
+    return all(coefficient < 0 for _, coefficient in linear(e).items())
 
 
 def split_sizes(*programs: PrimFunc) -> tuple[PrimFunc, ...] | None:
@@ -243,7 +242,7 @@ def _strides(body: Any) -> Iterator[Expr]:
     inner = {v for n in nodes_of(body) for v in _bound_by(n)}
     for item in nodes_of(body):
         digit = _digit(item)
-        if digit is not None:
+        if digit is not None and not all(linear(e).is_const for e in digit[1:] if e is not None):
             value, by, radix = digit
             yield from (e for e in (by, by if radix is None else by * radix) if _is_size(e, inner))
             yield from _factors(value, inner)

@@ -241,8 +241,8 @@ class Injective(Question):
     def by_iterator_map(self) -> Verdict:
         """Of what the indices are before swizzles, which are bijections."""
         plain = without_all(self.indices, Analyzer(self.domains))
-        shown = plain is not None and detect_iter_map(plain[0], self.domains, check="bijective")
-        return PROVED if shown else NOT_SHOWN
+        points = [(v, dom.min, dom.extent) for v, dom in self.domains.items()]
+        return PROVED if plain is not None and are_distinct(plain[0], points) else NOT_SHOWN
 
     @tier(Tier.ENUMERATION)
     def by_enumeration(self) -> Verdict:

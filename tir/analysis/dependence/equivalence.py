@@ -10,7 +10,7 @@ from operator import is_
 from typing import Any
 
 from ...aliases import memory_of, shares_memory, sharing
-from ...arith.linear import in_terms_of, key
+from ...arith.linear import in_terms_of, key, with_products_named
 from ...buffer import Range
 from ...equal import structural_equal
 from ...expr import BufferLoad, Call, Expr, Var, all_of, conjuncts, is_const
@@ -65,7 +65,10 @@ class SameMeaning(Question):
     @tier(Tier.SPLIT)
     def by_digits(self) -> Verdict:
         split = split_sizes(self.before, self.after)
-        return PROVED if split is not None and SameMeaning(*split).by_pairs().is_proved else NOT_SHOWN
+        programs = split or (self.before, self.after)
+        bodies, products = with_products_named(*(f.body for f in programs))
+        named = [f.with_body(body) for f, body in zip(programs, bodies)] if products else None
+        return PROVED if any(SameMeaning(*p).by_pairs().is_proved for p in (split, named) if p) else NOT_SHOWN
 
 
 def check(before: PrimFunc, after: PrimFunc) -> Verdict:

@@ -39,7 +39,7 @@ def flatten(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     together = continued(found.lane, columns, stores)
     if len(together) < 2:
         return []
-    in_place = found.panel.stride(found.lane.var) == 1 and all(a.extent for a in together)
+    in_place = found.panel.stride(found.lane.var) == 1
     walked = in_place and continued(found.lane, columns, [*stores, found.panel]) == together
     if walked and (volume(found.rows) <= THIN or _in_lines(found)):
         made = sch.copy()
