@@ -62,6 +62,27 @@ def f(A: T.Buffer((11,), "int32")):
     assert_same_result(func, made, engines=["interpreter", "llvm"])
 
 
+def test_a_loop_is_cut_at_a_number_that_is_rounded():
+    """Rows of every second pixel end at ``(n + 1) // 2``, in vectors of which the last one alone asks for it."""
+    func = parse("""
+@T.prim_func
+def f(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, ((n + 1) // 2,), "int32")
+    for io in range((n + 31) // 32):
+        for ii in T.vectorized(16):
+            if io * 16 + ii < (n + 1) // 2:
+                A[io * 16 + ii] = n
+""")
+    made = tir.transform.loop_partition(tir.IRModule.of(func))
+    first = next(n for n in walk(made["main"].body) if isinstance(n, For))
+    assert not any(isinstance(n, IfThenElse) for n in walk(first)), made
+    for n in (0, 1, 2, 31, 32, 33, 95):
+        for program in (made, func):
+            values = np.zeros((n + 1) // 2, "int32")
+            tir.build(program)(values, n)
+            assert (values == n).all()
+
+
 @pytest.mark.parametrize("by", ["hint", "option"])
 def test_a_loop_is_partitioned_at_each_of_many_conditions(by):
     value = "B[2]"

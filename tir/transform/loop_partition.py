@@ -29,6 +29,7 @@ from ..expr import (
     Min,
     Select,
     Var,
+    all_of,
     choice_parts,
     conjuncts,
     const,
@@ -118,7 +119,7 @@ class _Cutter:
                 self.analyzer.bind(var, Range(low, simplify(known)))
                 if low is cut:
                     self.analyzer.assume(var >= threshold)
-                bare = _Decider(self.analyzer).visit(body)
+                bare = _Decider(self.analyzer, self.rounded(s)).visit(body)
                 decided |= bare is not body
                 again = self.demanded(s) and isinstance(low, IntImm) and isinstance(extent, IntImm)
                 written_out = is_rest and (
@@ -255,7 +256,14 @@ class _Cutter:
                 first, last = _quotients(part, self.analyzer)
             return (part.a >= last * part.b,) if first is not None and last == first + 1 else ()
         both = isinstance(part, (EQ, NE)) and is_index(part.a.dtype)
-        return (part.a <= part.b, part.a >= part.b) if both else (part,)
+        if both:
+            return part.a <= part.b, part.a >= part.b
+        return (_undivided(part) if uses_var(part, self.rounded(s)) else part,)
+
+    def rounded(self, s: For) -> set[Var]:
+        """The variables of loops whose guards are taken for what is rounded in them: of those that are vectorized, and all where a user asks for it."""
+        loops = (n for n in statements(s) if isinstance(n, For))
+        return {n.loop_var for n in loops if n.kind == "vectorized" or self.demanded(s)}
 
     def _at_most(self, a: Expr, b: Expr) -> bool:
         if isinstance(a, FloorDiv) and isinstance(b, FloorDiv):
@@ -424,8 +432,9 @@ def _symbolic_threshold(form: tuple[int, Linear], inner: Mapping[Var, Range], kn
 class _Decider:
     """Removes decided guards; knows the loops on the way down."""
 
-    def __init__(self, analyzer: Analyzer):
+    def __init__(self, analyzer: Analyzer, rounded: Collection[Var] = ()):
         self.analyzer = analyzer
+        self.rounded = rounded
 
     def visit(self, s: Any) -> Any:
         if _GUARDS.isdisjoint(kinds(s)):
@@ -456,9 +465,9 @@ class _Decider:
         if parts is None:
             return None
         known = self.analyzer.simplify(parts[0])
-        if isinstance(known, IntImm):
-            return rewrite(parts[1] if known.value else parts[2], self.choice)
-        condition = self.left_open(parts[0])
+        condition = known if isinstance(known, IntImm) else self.left_open(parts[0])
+        if isinstance(condition, IntImm):
+            return rewrite(parts[1] if condition.value else parts[2], self.choice)
         if condition is parts[0] or isinstance(e, (Max, Min)):
             return None
         sides = [rewrite(side, self.choice) for side in parts[1:]]
@@ -467,16 +476,17 @@ class _Decider:
     def left_open(self, condition: Expr) -> Expr:
         """A condition without the parts that hold here; itself if none of them is known to."""
         parts = _conjuncts(condition)
-        open_ = [c for c in parts if not is_const(self.analyzer.simplify(c), 1)]
-        return condition if len(open_) == len(parts) else reduce(And, open_)
+        asked = (_undivided(c) if uses_var(c, self.rounded) else c for c in parts)
+        open_ = [c for c, bare in zip(parts, asked) if not is_const(self.analyzer.simplify(bare), 1)]
+        return condition if len(open_) == len(parts) else all_of(open_)
 
     def guard(self, s: IfThenElse) -> Stmt:
         condition = rewrite(s.condition, lambda n: n.args[0] if isinstance(n, Call) and n.op == "likely" else None)
         simple = self.analyzer.simplify(condition)
-        if isinstance(simple, IntImm):
-            taken = s.then_case if simple.value else s.else_case
+        condition = simple if isinstance(simple, IntImm) else self.left_open(s.condition)
+        if isinstance(condition, IntImm):
+            taken = s.then_case if condition.value else s.else_case
             return NOP if taken is None else self.visit(taken)
-        condition = self.left_open(s.condition)
         if condition is not s.condition:
             if _likely(s.condition):
                 condition = Call("likely", (condition,), condition.dtype)
