@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ...analysis.block_regions import with_regions
@@ -28,22 +27,14 @@ from ..state import State
 from .decompose_reduction import require_distinct_results
 
 
-@dataclass(frozen=True)
-class BlockizePlan:
-    """The statement to replace, its replacement, and the name of the new outer block."""
-
-    old: Stmt
-    new: Stmt
-    name: str
-
-
-def check_blockize(
+@primitive(group="tensor units")
+def blockize(
     state: State,
     target: LoopRef | BlockRef | Sequence[BlockRef],
     preserve_unit_iters: bool = True,
     *,
     unsafe: bool = False,
-) -> BlockizePlan:
+) -> tuple[State, BlockRV]:
     """Turn the loops from ``target`` inwards, and the block in them, into one block.
 
     Returns the new block, named ``…_o``; the block inside keeps its name. ``preserve_unit_iters`` keeps iterators of
@@ -69,9 +60,9 @@ def check_blockize(
     into an outer and an inner part.
     """
     if not isinstance(target, (LoopRef, BlockRef)):
-        from .blockize_set import plan_set
+        from .blockize_set import blockize_set
 
-        return plan_set(state, target)
+        return blockize_set(state, target)
     require(not isinstance(target, BlockRef) or target.scope is not None, "the root block cannot be blockized")
     blocks = state.index.blocks_below(target)
     require(len(blocks) == 1,
@@ -83,7 +74,8 @@ def check_blockize(
     division = divide(block, inner)
     name = state.fresh_block_name(f"{block.name}_o")
     realize = outer_block(block, inner, division, name, preserve_unit_iters)
-    return BlockizePlan(target.node, realize, name)
+    after = state.replace(target.node, realize)
+    return after, after.block_rv(name)
 
 
 def require_only_loops(target: Any, block: BlockRef) -> None:
@@ -254,9 +246,3 @@ def _init_nest(block: Block, inner: list[LoopRef], values: list[Expr], predicate
     realize = BlockRealize(tuple(v for _, v in pairs), condition, made)
     plain = [r.node if r.node.thread else r.node.replace(kind="serial", annotations=frozendict()) for r in kept]
     return refresh(in_loops(plain, realize))
-
-
-@primitive(check=check_blockize, group="tensor units")
-def blockize(state: State, plan: BlockizePlan) -> tuple[State, BlockRV]:
-    after = state.replace(plan.old, plan.new)
-    return after, after.block_rv(plan.name)

@@ -13,12 +13,13 @@ from ...errors import require, require_none
 from ...expr import Expr, Var
 from ...stmt import Block, BlockRealize, SeqStmt, Stmt, seq
 from ...visit import substitute
+from ..handles import BlockRV
 from ..state import State
-from .blockize import BlockizePlan, divide, outer_block, require_only_loops
+from .blockize import divide, outer_block, require_only_loops
 
 
-def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
-    """The plan of one block around ``blocks`` and, for each, the loops below their common loops."""
+def blockize_set(state: State, blocks: Sequence[BlockRef]) -> tuple[State, BlockRV]:
+    """The program with one block around ``blocks`` and, for each, the loops below their common loops; and that block."""
     require(blocks, "blockize needs at least one block")
     scope = blocks[0].scope
     require(scope is not None, "the root block cannot be blockized")
@@ -44,9 +45,9 @@ def plan_set(state: State, blocks: Sequence[BlockRef]) -> BlockizePlan:
     name = state.fresh_block_name("_".join(b.name for b in blocks) + "_o")
     ordered = sorted(blocks, key=lambda b: next(n for n, s in enumerate(members) if _holds(s, b)))
     made = _around(home, ordered, name)
-    if len(members) == len(blocks):
-        return BlockizePlan(body, made, name)
-    return BlockizePlan(body, seq([*members[:first], made, *members[last + 1 :]]), name)
+    whole = made if len(members) == len(blocks) else seq([*members[:first], made, *members[last + 1 :]])
+    after = state.replace(body, whole)
+    return after, after.block_rv(name)
 
 
 def _holds(statement: Stmt, block: BlockRef) -> bool:

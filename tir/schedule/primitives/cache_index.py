@@ -24,7 +24,8 @@ from ..staged_copies import Stage, elementwise_block, position
 from ..state import State, scope_of
 
 
-def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> Stage:
+@primitive(group="memory")
+def cache_index(state: State, block: BlockRef, storage_scope: str, cse_thresh: int = 0) -> tuple[State, list[BlockRV]]:
     """Compute the indices of what ``block`` reads ahead, into buffers in ``storage_scope``, and look them up; and so with
     the largest parts of what it stores that depend on iterators alone, as the weights of an interpolation do.
 
@@ -86,12 +87,13 @@ def _check_cache_index(state: State, block: BlockRef, storage_scope: str, cse_th
         buffers.append(buffer)
         names.append(name)
     if not computed:
-        return Stage(given, scope, scope)
+        return given, []
     regions = _look_ups([body, init], buffers)
     inner = block.block.replace(body=body, init=init, reads=(*block.block.reads, *regions))
     changed = {block.node: block.node.replace(block=inner)}
     added = {position(block, scope): computed}
-    return Stage(state, scope, scope, tuple(buffers), changed, added, tuple(names))
+    stage = Stage(state, scope, scope, tuple(buffers), changed, added, tuple(names))
+    return stage.after, stage.handles()
 
 
 def _covered(state: State, block: BlockRef) -> tuple[State, BlockRef]:
@@ -229,11 +231,6 @@ def _compute(name: str, buffer: Buffer, value: Expr, used: Sequence[tuple[Var, R
         return BufferStore(buffer, substitute(value, where), point)
 
     return elementwise_block(name, box, box, computed)
-
-
-@primitive(check=_check_cache_index, group="memory")
-def cache_index(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
-    return plan.after, plan.handles()
 
 
 def _look_ups(parts: Sequence[Any], buffers: Sequence[Buffer]) -> list[BufferRegion]:

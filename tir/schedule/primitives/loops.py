@@ -462,13 +462,8 @@ def fuse(state: State, plan: FusePlan) -> tuple[State, LoopRV]:
 # ---------------------------------------------------------------- add_unit_loop
 
 
-@dataclass(frozen=True)
-class UnitPlan:
-    place: LoopRef | BlockRef
-    name: str
-
-
-def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> UnitPlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS)
+def add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> tuple[State, LoopRV]:
     """Put a loop of one iteration, called ``u``, around a loop or block. Returns it.
 
     Before, and after ``sch.add_unit_loop("B")``::
@@ -487,13 +482,8 @@ def _check_add_unit_loop(state: State, block_or_loop: BlockRef | LoopRef) -> Uni
     require(block_or_loop.parent is not None, "the root block of a function takes no loop around it")
     taken = {loop.name for loop in block_or_loop.all_loops()}
     taken |= {p.name for p in state.index.below(block_or_loop) if isinstance(p, LoopRef)}
-    return UnitPlan(block_or_loop, unique_name("u", taken))
-
-
-@primitive(check=_check_add_unit_loop, keeps=Keeps.ACCESSES | Keeps.KERNELS)
-def add_unit_loop(state: State, plan: UnitPlan) -> tuple[State, LoopRV]:
-    node = plan.place.node
+    node = block_or_loop.node
     dtype = node.loop_var.dtype if isinstance(node, For) else "int32"
-    var = Var(plan.name, as_expr(0, dtype).dtype)
+    var = Var(unique_name("u", taken), as_expr(0, dtype).dtype)
     loop = For(var, const(0, var.dtype), const(1, var.dtype), SERIAL, node)
     return state.replace(node, loop), state.loop_rv(var)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...analysis.block_regions import accessed_box
 from ...analysis.evaluation import as_total
@@ -25,15 +24,10 @@ from .storage import pick_any
 CACHE_LINE = 64  # bytes
 
 
-@dataclass(frozen=True)
-class PrefetchPlan:
-    loop: LoopRef
-    request: Stmt
-
-
-def _check_prefetch(
+@primitive(group="memory")
+def prefetch(
     state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, offset: int = 1
-) -> PrefetchPlan:
+) -> State:
     """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
@@ -84,7 +78,8 @@ def _check_prefetch(
         loop.node,
     )
     name = state.fresh_block_name(f"{buffer.name}_prefetch")
-    return PrefetchPlan(loop, _request(name, loop, box, buffer, offset, side))
+    request = _request(name, loop, box, buffer, offset, side)
+    return state.replace(loop.node, loop.node.with_body(seq([request, loop.node.body])))
 
 
 def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int, side: str) -> Stmt:
@@ -116,9 +111,3 @@ def _lines(buffer: Buffer, box: Sequence[Range], side: str) -> Stmt:
         point.append(analyzer.simplify(bounds.min + var * step))
     address = call("address_of", BufferLoad(buffer, tuple(point)), dtype="handle")
     return nest(loops, Evaluate(call("prefetch", address, int(side == "writes"), 3, 1)))
-
-
-@primitive(check=_check_prefetch, group="memory")
-def prefetch(state: State, plan: PrefetchPlan) -> State:
-    node = plan.loop.node
-    return state.replace(node, node.with_body(seq([plan.request, node.body])))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...aliases import memory_of, sharing
 from ...analysis.index import LoopRef
 from ...analysis.private_clause import why_not_private, with_private
@@ -16,15 +14,12 @@ from ..primitive import primitive
 from ..state import State
 
 
-@dataclass(frozen=True)
-class PrivatizePlan:
-    """The loop, and the buffer that joins its clause."""
-
-    loop: LoopRef
-    buffer: Buffer
-
-
-def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsafe: bool = False) -> PrivatizePlan:
+@primitive(
+    keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS,
+    prepared_by=("compute_at",),
+    group="parallel",
+)
+def privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsafe: bool = False) -> State:
     """Give each iteration of a loop a copy of ``buffer`` for itself, uninitialised when the iteration starts.
 
     ``buffer`` is a buffer, or the name of one, that a block around the loop allocates and that is used under the loop
@@ -80,7 +75,9 @@ def _check_privatize(state: State, loop: LoopRef, buffer: str | Buffer, *, unsaf
         witness=_carried(state, loop, found),
         legal="write what an iteration reads at its start; or unsafe=True, if it surely does",
     )
-    return PrivatizePlan(loop, found)
+    if sharing(node.private, found):
+        return state
+    return state.replace(node, with_private(node, (*node.private, found)))
 
 
 def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
@@ -90,16 +87,3 @@ def _carried(state: State, loop: LoopRef, buffer: Buffer) -> list[str]:
     others = memory_of(buffers_in(loop.node)) - memory_of([buffer])
     verdict = check_parallel(state.func, loop.node, ignored=others)
     return [] if verdict.is_proved else list(getattr(verdict, "witness", ()))
-
-
-@primitive(
-    check=_check_privatize,
-    keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS,
-    prepared_by=("compute_at",),
-    group="parallel",
-)
-def privatize(state: State, plan: PrivatizePlan) -> State:
-    node = plan.loop.node
-    if sharing(node.private, plan.buffer):
-        return state
-    return state.replace(node, with_private(node, (*node.private, plan.buffer)))

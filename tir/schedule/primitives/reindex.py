@@ -453,9 +453,10 @@ def _in_domains(block: BlockRef) -> Analyzer:
 # ---------------------------------------------------------------- cache_inplace
 
 
-def _check_cache_inplace(
+@primitive(instead=("cache_write", "cache_read"), group="memory")
+def cache_inplace(
     state: State, block: BlockRef, read_buffer_index: int | str | Buffer, storage_scope: str, *, unsafe: bool = False
-) -> Stage:
+) -> tuple[State, list[BlockRV]]:
     """Work on a copy of a buffer that ``block`` both reads and writes: copied in before, copied back after.
 
     Returns the two copying blocks.
@@ -505,9 +506,4 @@ def _check_cache_inplace(
     stage = Stage(state, scope, host, (cached,), changed, added, (first, last))
     if not unsafe:
         stage.require_initialized(buffer)
-    return stage
-
-
-@primitive(check=_check_cache_inplace, instead=("cache_write", "cache_read"), group="memory")
-def cache_inplace(state: State, plan: Stage) -> tuple[State, list[BlockRV]]:
-    return plan.after, plan.handles()
+    return stage.after, stage.handles()

@@ -23,7 +23,7 @@ from ..index_types import same_size, with_narrow_indices
 from ..prepared import require_one_name
 from ..primitive import primitive
 from ..state import State
-from .blockize import check_blockize
+from .blockize import blockize
 from .reorder import plan_reorder, reorder
 
 
@@ -72,9 +72,8 @@ def tensorize(
 
 
 def _nest_replaced(before: State, loop: LoopRef, intrin: Any, keep_units: bool) -> State:
-    made = check_blockize(before, loop, keep_units)
-    before = before.replace(made.old, made.new)
-    return _replaced(before, before.find_block(made.name), intrin)
+    before, made = blockize(before, loop, keep_units)
+    return _replaced(before, before.find_block(made), intrin)
 
 
 def _replaced(before: State, block: BlockRef, intrin: Any) -> State:

@@ -419,13 +419,8 @@ def transform_block_layout(state: State, plan: BlockLayoutPlan) -> State:
 # ---------------------------------------------------------------- reorder_block_iter_var
 
 
-@dataclass(frozen=True)
-class IterOrderPlan:
-    old: BlockRealize
-    order: tuple[int, ...]
-
-
-def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequence[int]) -> IterOrderPlan:
+@primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
+def reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequence[int]) -> State:
     """Permute the iterators of a block; ``new_order[n]`` is the old position of the new ``n``-th iterator.
 
     The program computes the same; what changes is the meaning of positions (in ``tensorize`` or an index map).
@@ -449,11 +444,6 @@ def _check_reorder_block_iter_var(state: State, block: BlockRef, new_order: Sequ
     require(sorted(order) == list(range(count)),
             "{0} is not an order of the {1} iterators of block {2}",
             list(order), count, block, legal=f"a permutation of {list(range(count))}", nodes=())  # fmt: skip
-    return IterOrderPlan(block.node, order)
-
-
-@primitive(check=_check_reorder_block_iter_var, keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS)
-def reorder_block_iter_var(state: State, plan: IterOrderPlan) -> State:
-    old = plan.old
-    block = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in plan.order))
-    return state.replace(old, old.replace(iter_values=tuple(old.iter_values[n] for n in plan.order), block=block))
+    old = block.node
+    made = old.block.replace(iter_vars=tuple(old.block.iter_vars[n] for n in order))
+    return state.replace(old, old.replace(iter_values=tuple(old.iter_values[n] for n in order), block=made))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,16 +42,8 @@ from .loops import require_plain
 MOST_ITERATIONS = 1024  # of a loop, at which a condition is evaluated to say where it changes
 
 
-@dataclass(frozen=True)
-class HoistPlan:
-    """``found`` is the ``if`` to hoist; or a block, from whose predicate ``conditions`` are hoisted."""
-
-    loop: LoopRef
-    found: IfThenElse | BlockRealize
-    conditions: tuple[Expr, ...]
-
-
-def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
+@primitive(instead=("hoist",), group="order")
+def unswitch(state: State, loop: LoopRef) -> State:
     """Hoist a loop-invariant condition out of the loop.
 
     Takes the first ``if`` under ``loop`` whose condition neither uses a loop variable from ``loop`` inwards nor reads
@@ -75,10 +66,11 @@ def _check_unswitch(state: State, loop: LoopRef) -> HoistPlan:
                     vi = T.axis.spatial(16, i)
                     B[vi] = A[vi] * 2.0
     """
-    return _plan(state, loop, None)
+    return _without_condition(state, loop, None)
 
 
-def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> HoistPlan:
+@primitive(instead=("unswitch",), group="order")
+def hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> State:
     """Hoist a loop-invariant condition of ``block`` out of ``loop``.
 
     A condition of ``block`` is an ``if`` around it or a conjunct of its predicate; ``unswitch`` takes the first
@@ -107,13 +99,13 @@ def _check_hoist(state: State, block: BlockRef, loop: LoopRef | None = None) -> 
     require(loops, "block {0} is in no loop", block)
     if loop is not None:
         require_above(state, loop, block)
-        return _plan(state, loop, block)
+        return _without_condition(state, loop, block)
     candidates = [p for p in loops if p.node.kind != THREAD_BINDING] or loops
-    return first_legal(partial(_plan, state, candidate, block) for candidate in candidates)
+    return first_legal(partial(_without_condition, state, candidate, block) for candidate in candidates)
 
 
-def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
-    """The first condition that can leave ``loop``; of block ``about``, where that is given."""
+def _without_condition(state: State, loop: LoopRef, about: BlockRef | None) -> State:
+    """The program with the first condition outside of ``loop`` that can leave it; of block ``about``, where that is given."""
     node = loop.node
     require(node.kind != THREAD_BINDING,
             "loop {0} is bound to {1}; a condition can be moved out of other loops only", node, node.thread)  # fmt: skip
@@ -127,7 +119,7 @@ def _plan(state: State, loop: LoopRef, about: BlockRef | None) -> HoistPlan:
         reasons += against
         places += [stmt] * bool(against)
         if taken and (isinstance(stmt, IfThenElse) or _alone(node, stmt)):
-            return HoistPlan(loop, stmt, tuple(taken))
+            return _moved_out(state, node, stmt, taken)
         if taken:
             reasons.append(f"`{short_text(taken[0])}` is about block `{stmt.block.name}` only")  # type: ignore[union-attr]
     of = "" if about is None else f" of block `{about.name}`"
@@ -220,22 +212,12 @@ def _alone(loop: For, block: BlockRealize) -> bool:
     return body is block
 
 
-@primitive(check=_check_unswitch, instead=("hoist",), group="order")
-def unswitch(state: State, plan: HoistPlan) -> State:
-    return _moved_out(state, plan)
-
-
-@primitive(check=_check_hoist, instead=("unswitch",), group="order")
-def hoist(state: State, plan: HoistPlan) -> State:
-    return _moved_out(state, plan)
-
-
-def _moved_out(state: State, plan: HoistPlan) -> State:
-    node, found = plan.loop.node, plan.found
+def _moved_out(state: State, node: For, found: IfThenElse | BlockRealize, conditions: Sequence[Expr]) -> State:
+    """The ``if`` outside of a loop; or of a block the ``conditions`` of its predicate."""
     if isinstance(found, BlockRealize):
-        kept = [c for c in conjuncts(found.predicate) if not any(c is t for t in plan.conditions)]
+        kept = [c for c in conjuncts(found.predicate) if not any(c is t for t in conditions)]
         inner = _put(node, found, found.replace(predicate=all_of(kept)))
-        return state.replace(node, IfThenElse(all_of(plan.conditions), inner))
+        return state.replace(node, IfThenElse(all_of(conditions), inner))
     then = _put(node, found, found.then_case)
     other = _put(node, found, found.else_case) if found.else_case is not None else _without(node, found)
     if other is not None:
