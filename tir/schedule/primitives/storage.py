@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -26,13 +25,6 @@ from ..primitive import primitive
 from ..primitive_arguments import BadArgument, shown
 from ..staged_copies import require_scope
 from ..state import State, pick_buffer
-
-
-@dataclass(frozen=True)
-class BufferPlan:
-    """Buffers, each with what takes its place: one buffer and, where they have to follow, the views of it."""
-
-    swapped: Mapping[Buffer, Buffer]
 
 
 def _allocated(state: State, block: BlockRef, which: Any, side: str) -> Buffer:
@@ -113,7 +105,8 @@ def _sharing(made: Mapping[Buffer, Buffer]) -> dict[Buffer, Buffer]:
     return {old: new.replace(data=pointers[old.data]) for old, new in made.items()}
 
 
-def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> BufferPlan:
+@primitive(group="memory")
+def set_scope(state: State, block: BlockRef, buffer_index: int | str | Buffer, storage_scope: str) -> State:
     """Put a buffer that ``block`` writes (number or name) into ``storage_scope``.
 
     Before, and after ``sch.set_scope("H", 0, "shared")``::
@@ -142,17 +135,12 @@ def _check_set_scope(state: State, block: BlockRef, buffer_index: int | str | Bu
     """
     require_scope(storage_scope)
     views = _with_views(state, _allocated(state, block, buffer_index, "writes"))
-    return BufferPlan(
-        _sharing({b: b.replace(scope=storage_scope, data=b.data.replace(scope=storage_scope)) for b in views})
-    )
+    moved = {b: b.replace(scope=storage_scope, data=b.data.replace(scope=storage_scope)) for b in views}
+    return state.with_func(swap_buffers(state.func, _sharing(moved)))
 
 
-@primitive(check=_check_set_scope, group="memory")
-def set_scope(state: State, plan: BufferPlan) -> State:
-    return state.with_func(swap_buffers(state.func, plan.swapped))
-
-
-def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> BufferPlan:
+@primitive(group="memory")
+def unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | str | Buffer, dtype: str) -> State:
     """Store a buffer that ``block`` writes in another type; values are cast when stored and back when loaded.
 
     Unsafe, as the name says: precision and range change. Raises ``ScheduleError`` for a parameter buffer, and for one whose
@@ -196,23 +184,19 @@ def _check_unsafe_set_dtype(state: State, block: BlockRef, buffer_index: int | s
     require(user is None,
             "`{0}` has the address of memory of {1}, and expects {2} there",
             user.caller if user else "", buffer.name, buffer.dtype, nodes=[user.node] if user else [])  # fmt: skip
-    return BufferPlan(_sharing({b: b.with_dtype(wanted) for b in views}))
-
-
-@primitive(check=_check_unsafe_set_dtype, group="memory")
-def unsafe_set_dtype(state: State, plan: BufferPlan) -> State:
-    old, new = next(iter(plan.swapped.items()))
 
     def loaded(load: BufferLoad) -> Expr:
-        return cast(old.dtype.with_lanes(load.dtype.lanes), load)
+        return cast(buffer.dtype.with_lanes(load.dtype.lanes), load)
 
     def stored(value: Expr) -> Expr:
-        return cast(new.dtype.with_lanes(value.dtype.lanes), value)
+        return cast(wanted.with_lanes(value.dtype.lanes), value)
 
-    return state.with_func(swap_buffers(state.func, plan.swapped, loaded, stored))
+    held = _sharing({b: b.with_dtype(wanted) for b in views})
+    return state.with_func(swap_buffers(state.func, held, loaded, stored))
 
 
-def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> BufferPlan:
+@primitive(group="memory")
+def set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_separators: Sequence[int]) -> State:
     """Split the axes of a buffer into groups, each of which flattening turns into one physical axis.
 
     ``buffer`` is a name, or ``("read" | "write", number)``. Raises ``ScheduleError`` for separators that do not
@@ -248,12 +232,8 @@ def _check_set_axis_separator(state: State, block: BlockRef, buffer: Any, axis_s
     require(not found.strides or not axis_separators,
             "buffer {0} declares its strides, which place all of its axes in one physical axis",
             found.name, legal="a buffer without strides")  # fmt: skip
-    return BufferPlan({found: found.replace(axis_separators=tuple(int(a) for a in axis_separators))})
-
-
-@primitive(check=_check_set_axis_separator, group="memory")
-def set_axis_separator(state: State, plan: BufferPlan) -> State:
-    return state.with_func(swap_buffers(state.func, plan.swapped))
+    separated = found.replace(axis_separators=tuple(int(a) for a in axis_separators))
+    return state.with_func(swap_buffers(state.func, {found: separated}))
 
 
 @primitive(keeps=Keeps.ACCESSES | Keeps.KERNELS | Keeps.LOOPS, group="memory")
