@@ -2,13 +2,13 @@
 
 ``for k: C[i, j] = C[i, j] + …`` becomes a local element updated in the loop, which LLVM keeps in a register; LLVM's own
 store motion gives up on unrolled tiles of them. Done only if provably correct: the loop accesses the buffer at
-invariant, pairwise disjoint elements, each one in every iteration; or in the lanes of one invariant mask, under which
-it is then loaded and stored, too.
+invariant, pairwise disjoint elements, each one in every iteration or surely before the loop; or in the lanes of one
+invariant mask, under which it is then loaded and stored, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,9 +26,11 @@ from tir.stmt import (
     AssertStmt,
     AttrStmt,
     BufferStore,
+    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
+    SeqStmt,
     Stmt,
     While,
     allocated,
@@ -37,6 +39,7 @@ from tir.stmt import (
 from tir.transform.use_workspace import fits_stack
 from tir.visit import LEAVES, Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
 
+_AROUND = (LetStmt, Allocate, AllocateConst, DeclBuffer)  # a body that runs where the statement stands
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
 HELD = "_held"  # suffix of the local buffers that hold them
@@ -59,11 +62,22 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
 
     known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)}, _registers(func.body))
 
-    def visit(item: Any) -> Any:
+    def visit(item: Any, before: frozenset[Any] = frozenset()) -> Any:
         if not isinstance(item, Stmt) or isinstance(item, BufferStore):
             return item
-        new = item.map_children(visit)  # noqa: F821  (deleted only afterwards)
-        return _promote(new, handed_out, known, notes) if isinstance(new, For) and new.kind == "serial" else new
+        if isinstance(item, SeqStmt):
+            return item.updated(stmts=in_order(item.stmts, before))
+        if isinstance(item, _AROUND):
+            return item.updated(body=visit(item.body, before))  # noqa: F821  (deleted only afterwards)
+        new = item.map_children(visit)  # noqa: F821
+        return _promote(new, handed_out, known, notes, before) if isinstance(new, For) and new.kind == "serial" else new
+
+    def in_order(stmts: Sequence[Stmt], before: frozenset[Any]) -> tuple[Stmt, ...]:
+        made: list[Stmt] = []
+        for k, s in enumerate(stmts):
+            made.append(visit(s, before))  # noqa: F821
+            before |= known.always.of(s) if any(For in kinds(x) for x in stmts[k + 1 :]) else frozenset()
+        return tuple(made)
 
     body = visit(func.body)
     del visit  # it refers to itself, and would stay until garbage is collected
@@ -195,7 +209,7 @@ def _number_of_mask(masks: list[Expr], numbers: dict[Expr, int], node: Any) -> i
     return number
 
 
-def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None) -> Stmt:
+def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None, before: frozenset[Any]) -> Stmt:
     bound, stored = _bound_and_stored(loop, known)
     if not stored or _is_barred(loop.body):
         return loop
@@ -212,7 +226,7 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         if not all(p.ok and known.is_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
-        always = known.always.of(loop.body)
+        always = known.always.of(loop.body) | before
         under = {} if why else {p.key: known.mask_of(p, loop.body, bound) for p in mine if p.key not in always}
         if None in under.values():
             why = "some of it is not touched in every iteration"

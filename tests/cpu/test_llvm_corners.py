@@ -355,6 +355,28 @@ def f(A: T.Buffer((7,), "float32"), C: T.Buffer((6,), "float32"), n: T.int32):
     np.testing.assert_allclose(c, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("first", "kept"),
+    [
+        ("C[n] = 0.0", True),
+        ("B[n] = C[n]", True),
+        ("C[0] = 0.0", False),
+        ("if n < 3:\n        C[n] = 0.0", False),
+    ],
+)
+def test_a_loop_keeps_what_a_condition_guards_if_it_was_accessed_before(first, kept):
+    func = parse(f"""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), C: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+    {first}
+    for k in range(64):
+        if A[k] > 0.5:
+            C[n] = C[n] + A[k]
+""")
+    assert (promote_accumulators(func) is not func) == kept
+    assert_same_result(func, func)
+
+
 def test_a_vector_under_a_mask_that_is_stored_alone_is_not_held():
     func = parse("""
 @T.prim_func

@@ -400,6 +400,41 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
         id="vectorize_loop-padding",
     ),
     pytest.param(
+        "vectorize_loop",
+        """
+@T.prim_func
+def f(A: T.Buffer((32,), "float32"), P: T.Buffer((16,), "int32")):
+    for j in T.vectorized(16):
+        own = T.allocate([4], "float32", "local")
+        x = T.decl_buffer((4,), "float32", data=own)
+        for k in range(4):
+            x[k] = A[j + k]
+        A[j] = x[P[j] % 4] + x[2]
+    for j in T.vectorized(16):
+        own2 = T.allocate([4], "float32", "local")
+        y = T.decl_buffer((4,), "float32", data=own2)
+        z = T.decl_buffer((16,), "int8", data=own2)
+        y[1] = A[j]
+        A[j] = T.Cast("float32", z[5])
+""",
+        """
+@T.prim_func
+def f(A: T.Buffer((32,), "float32"), P: T.Buffer((16,), "int32")):
+    with T.allocate([64], "float32", "local") as own:
+        x = T.decl_buffer((64,), "float32", data=own)
+        for k in range(4):
+            x[k * 16 : k * 16 + 16] = A[k : k + 16]
+        A[0:16] = x[P[0:16] % T.Broadcast(4, 16) * T.Broadcast(16, 16) + T.Ramp(0, 1, 16)] + x[32:48]
+    for j in T.serial(16, annotations={"scalar_because": "z is a view of what each lane has of its own"}):
+        own2 = T.allocate([4], "float32", "local")
+        y = T.decl_buffer((4,), "float32", data=own2)
+        z = T.decl_buffer((16,), "int8", data=own2)
+        y[1] = A[j]
+        A[j] = T.Cast("float32", z[5])
+""",
+        id="vectorize_loop-own_memory",
+    ),
+    pytest.param(
         "unroll_loop",
         """
 @T.prim_func

@@ -342,3 +342,28 @@ def f(A: T.Buffer((2, 4, 8), "float32"), P: T.Buffer((3,), "int64"), B: T.Buffer
             O[vi, vj, vm] = O[vi, vj, vm] + G[vi, vj, vk] * B[vk, vm]
 """)
     same(program, "llvm")
+
+
+ITERATED = """
+@T.prim_func
+def f(C: T.Buffer((30, 50), "float32"), O: T.Buffer((30, 50), "int32")):
+    for i, j in T.grid(30, 50):
+        with T.block("count"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            x = T.alloc_buffer((1,), "float32", scope="local")
+            x[0] = T.float32(0)
+            O[vi, vj] = 0
+            for k in range(9):
+                if x[0] < T.float32(2):
+                    x[0] = x[0] * x[0] + C[vi, vj]
+                    O[vi, vj] = O[vi, vj] + 1
+"""
+
+
+def test_a_block_with_memory_of_its_own_is_vectors():
+    """Each lane has its own; what a condition guards is masked."""
+    func = tir.script.parse(ITERATED)
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert [sch.get(loop).kind for loop in sch.get_loops("count")][-1] == "vectorized"
+    assert "scalar_because" not in tir.lower(sch.mod).script()
+    assert_same_result(func, sch.mod)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..aliases import shares_memory
 from ..analysis.evaluation import evaluated_parts
+from ..buffer import Buffer
 from ..dtype import DType
 from ..expr import (
     Add,
@@ -29,7 +31,20 @@ from ..expr import (
 from ..function import PrimFunc
 from ..node import frozendict
 from ..op import OPS
-from ..stmt import AssertStmt, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
+from ..stmt import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 from ..visit import rewrite_statements, substitute, uses_var, walk
 from .layout import plus, times
 from .passes import func_pass
@@ -52,12 +67,24 @@ class _Vectorizer:
         self.masks = masks
         self.vectors: dict[Var, Expr] = {loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes)}
         self.memo: dict[Expr, Expr] = {}
+        self.own: dict[
+            Var, DType
+        ] = {}  # memory allocated in the loop: of each element, all lanes have theirs side by side
+        self.wider: dict[Buffer, Buffer] = {}
+
+    def varies(self, item: Any) -> bool:
+        """Whether lanes differ in ``item``."""
+        if uses_var(item, self.vectors):
+            return True
+        return bool(self.own) and any(
+            shares_memory(n, self.own) for n in walk(item) if isinstance(n, (BufferLoad, BufferStore))
+        )
 
     # ------------------------------------------------------------ statements
 
     def stmt(self, s: Stmt, strict: bool = False) -> Stmt:
         """``s`` for all lanes. Parts without a vector form become scalar loops, unless ``strict``."""
-        if not uses_var(s, self.vectors) and not isinstance(s, SeqStmt) and not _writes(s):
+        if not self.varies(s) and not isinstance(s, SeqStmt) and not _writes(s):
             return s
         try:
             return self._stmt(s, strict)
@@ -72,18 +99,22 @@ class _Vectorizer:
         if isinstance(s, BufferStore):
             return self.store(s)
         if isinstance(s, For):
-            if uses_var(s.min, self.vectors) or uses_var(s.extent, self.vectors):
+            if self.varies(s.min) or self.varies(s.extent):
                 raise NotVector(f"the range of the inner loop {s.loop_var.name} differs between lanes")
             return s.replace(body=self.stmt(s.body, strict))
         if isinstance(s, IfThenElse):
             return self.condition(s, strict)
         if isinstance(s, LetStmt):
             return self.let(s, strict)
-        if isinstance(s, (DeclBuffer, AttrStmt)):
-            if isinstance(s, AttrStmt) and uses_var(s.value, self.vectors):
+        if isinstance(s, DeclBuffer):
+            return s.replace(buffer=self.buffer(s.buffer), body=self.stmt(s.body, strict))
+        if isinstance(s, Allocate):
+            return self.allocate(s)
+        if isinstance(s, AttrStmt):
+            if self.varies(s.value):
                 raise NotVector(f"the attribute {s.attr_key} differs between lanes")
             return s.replace(body=self.stmt(s.body, strict))
-        if isinstance(s, AssertStmt) and not uses_var(s, self.vectors):
+        if isinstance(s, AssertStmt) and not self.varies(s):
             return s
         if isinstance(s, Evaluate):
             raise NotVector("a call made for its effect has no vector form")
@@ -92,13 +123,37 @@ class _Vectorizer:
     def store(self, s: BufferStore) -> Stmt:
         if s.buffer.dtype.lanes > 1:
             raise NotVector(f"the elements of {s.buffer.name} are vectors")
-        if not any(uses_var(i, self.vectors) for i in s.indices):
+        indices = self.indices(s.buffer, s.indices)
+        if all(i.dtype.lanes == 1 for i in indices):
             raise NotVector(f"all lanes write one element of {s.buffer.name}")
-        indices = self.indices(s.indices)
-        return s.replace(value=self.wide(self.expr(s.value)), indices=indices)
+        return BufferStore(self.buffer(s.buffer), self.wide(self.expr(s.value)), indices, span=s.span)
+
+    def allocate(self, s: Allocate) -> Stmt:
+        """Memory of one iteration becomes that of all lanes. A part left scalar could not see its lane's: all of the body, or none."""
+        if len(s.extents) != 1 or self.varies(s.extents[0]) or self.varies(s.condition):
+            raise NotVector(f"each lane has a {s.buffer_var.name} of another size")
+        self.own[s.buffer_var] = s.dtype
+        return s.replace(extents=(s.extents[0] * self.lanes,), body=self.stmt(s.body, strict=True))
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer of all lanes."""
+        dtype = self.own.get(buffer.data)
+        if dtype is None:
+            return buffer
+        found = self.wider.get(buffer)
+        if found is None:
+            if (
+                buffer.ndim != 1
+                or buffer.strides
+                or buffer.elem_offset is not None
+                or buffer.dtype.bytes != dtype.bytes
+            ):
+                raise NotVector(f"{buffer.name} is a view of what each lane has of its own")
+            found = self.wider[buffer] = buffer.replace(shape=(buffer.shape[0] * self.lanes,))
+        return found
 
     def condition(self, s: IfThenElse, strict: bool) -> Stmt:
-        if uses_var(s.condition, self.vectors):
+        if self.varies(s.condition):
             if not self.masks:
                 raise NotVector("the condition differs between lanes")
             if not (_lanewise_stores(s.then_case) and (s.else_case is None or _lanewise_stores(s.else_case))):
@@ -113,7 +168,7 @@ class _Vectorizer:
         return s.replace(then_case=self.stmt(s.then_case, strict), else_case=other)
 
     def let(self, s: LetStmt, strict: bool) -> Stmt:
-        vectors = uses_var(s.value, self.vectors)
+        vectors = self.varies(s.value)
         value = self.wide(self.expr(s.value)) if vectors else s.value
         self.forget(s.var)
         if not vectors:
@@ -141,8 +196,12 @@ class _Vectorizer:
         """``e`` in every lane."""
         return Broadcast(e, self.lanes) if e.dtype.lanes == 1 else e
 
-    def indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         made = [self.expr(i) for i in indices]
+        if buffer.data in self.own:
+            kind = made[0].dtype.element
+            lane = Ramp(const(0, kind), const(1, kind), self.lanes)
+            return (plus(times(made[0], const(self.lanes, kind)), lane),)
         if any(i.dtype.lanes > 1 for i in made):
             made[-1] = self.wide(made[-1])
         return tuple(made)
@@ -152,7 +211,7 @@ class _Vectorizer:
         if found is None:
             if e.dtype.lanes > 1:
                 raise NotVector("it holds vectors already")  # of a loop inside: its lanes are not those of this one
-            found = self.memo[e] = self._expr(e) if uses_var(e, self.vectors) else e
+            found = self.memo[e] = self._expr(e) if self.varies(e) else e
         return found
 
     def _expr(self, e: Any) -> Expr:
@@ -161,7 +220,7 @@ class _Vectorizer:
         if isinstance(e, BinaryOp):
             return self.binary(e)
         if isinstance(e, BufferLoad):
-            return BufferLoad(e.buffer, self.indices(e.indices))
+            return BufferLoad(self.buffer(e.buffer), self.indices(e.buffer, e.indices))
         if isinstance(e, Cast):
             return Cast(e.dtype.with_lanes(self.lanes), self.wide(self.expr(e.value)))
         if isinstance(e, Not):
@@ -209,7 +268,7 @@ class _Vectorizer:
         dtype = e.dtype.with_lanes(self.lanes)
         if e.op == "if_then_else":
             condition, then, other = e.args
-            if not uses_var(condition, self.vectors):
+            if not self.varies(condition):
                 return Call(e.op, (condition, self.wide(self.expr(then)), self.wide(self.expr(other))), dtype)
             wide = tuple(self.wide(self.expr(a)) for a in e.args)
             if _always_safe(then) and _always_safe(other):
@@ -233,8 +292,8 @@ def _writes(s: Stmt) -> bool:
 
 
 def _lanewise_stores(s: Stmt) -> bool:
-    """Whether ``s`` consists of stores only, and of lets around them, which can be masked lane by lane."""
-    if isinstance(s, LetStmt):
+    """Whether ``s`` consists of stores only, and of lets, memory and loops around them, which can be masked lane by lane."""
+    if isinstance(s, (LetStmt, Allocate, DeclBuffer, For)):
         return _lanewise_stores(s.body)
     if isinstance(s, SeqStmt):
         return all(_lanewise_stores(x) for x in s.stmts)

@@ -283,13 +283,15 @@ class Nest:
 
 @once
 def _stores(block: Block) -> list[Access]:
-    return [Access(n.buffer, n.indices) for n in statements(block.body) if isinstance(n, BufferStore)]
+    """Those to memory that outlives the block."""
+    stores = [n for n in statements(block.body) if isinstance(n, BufferStore)]
+    return [Access(n.buffer, n.indices) for n in stores if n.buffer not in block.alloc_buffers]
 
 
 @once
 def _loads(block: Block) -> list[Access]:
-    """Of each element one."""
-    found = [n for n in walk(block.body) if isinstance(n, BufferLoad)]
+    """Those of memory from outside of the block, of each element one."""
+    found = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer not in block.alloc_buffers]
     return list({key(n): Access(n.buffer, n.indices) for n in found}.values())
 
 
