@@ -352,10 +352,23 @@ def stencils(draw: Draw) -> tir.PrimFunc:
     return _func(x, te.compute((n, m), lambda i, j: along[i, j] + along[i + 1, j] + along[i + 2, j], name="Y"))
 
 
+def edges(draw: Draw) -> tir.PrimFunc:
+    """Windows which at the edges of an array go on at the other one, or read the last element again."""
+    (n, m), k, dtype = _shape(draw, 2), draw.choice((3, 3, 5)), draw.choice(("float32", "float32", "int32", "uint8"))
+    x, reducer, begins_again = _input((n, m), dtype=dtype), draw.choice((te.sum, te.max)), draw.choice((True, False))
+    p, q = te.reduce_axis((0, k), "p"), te.reduce_axis((0, k), "q")
+
+    def inside(i: tir.Expr, size: int) -> tir.Expr:
+        return (i + size - k // 2) % size if begins_again else te.max(te.min(i - k // 2, size - 1), 0)
+
+    y = te.compute((n, m), lambda i, j: reducer(x[inside(i + p, n), inside(j + q, m)], axis=[p, q]), name="Y")
+    return _func(x, y)
+
+
 KINDS: dict[str, Callable[[Draw], tir.PrimFunc]] = {
     made.__name__: made
     for made in (
         reduction, product, convolution, depthwise, gather, histogram, chain, flip, digits, predicate, triangle, scan,
-        strided, two_results, window, stencils,
+        strided, two_results, window, stencils, edges,
     )
 }  # fmt: skip

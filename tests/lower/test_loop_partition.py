@@ -310,6 +310,15 @@ def test_a_loop_is_cut_where_a_remainder_begins_again_once(index, loops):
     assert_same_result(func, made, engines=["interpreter", "llvm"])
 
 
+def test_a_loop_is_cut_on_both_sides_of_windows_that_begin_again():
+    body = "for w in range(3):\n            B[i] = B[i] + A[(i + w + 10) % 13]"
+    made = tir.transform.loop_partition(tir.IRModule.of(func := parse(LOOP.format(hint=HINT, body=body))))
+    loops = [n for n in walk(made["main"].body) if isinstance(n, For) and n.loop_var.name == "i"]
+    begins_again = {n.extent.value: any(isinstance(m, FloorMod) for m in walk(n)) for n in loops}
+    assert begins_again == {11: False, 2: True, 4: False}, made  # from 2 to 3, 14, 16 and 20
+    assert_same_result(func, made, engines=["interpreter", "llvm"])
+
+
 @pytest.mark.parametrize(
     ("tile", "condition", "asked"),
     [(4, "i * 4 + j < n", 0), (4, "i * 4 + j < n and k < m", 0), (2, "i * 2 + j < n", 1), (5, "i * 5 + j < n", 1)]

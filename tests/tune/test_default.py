@@ -367,3 +367,14 @@ def test_a_block_with_memory_of_its_own_is_vectors():
     assert [sch.get(loop).kind for loop in sch.get_loops("count")][-1] == "vectorized"
     assert "scalar_because" not in tir.lower(sch.mod).script()
     assert_same_result(func, sch.mod)
+
+
+def test_terms_of_an_operand_read_at_two_places_are_vectors():
+    """It is not copied for one of them: a copy is of all that a block reads."""
+    x, r = te.placeholder((64, 3), name="X"), te.placeholder((64, 64), name="R")
+    k = te.reduce_axis((0, 64), "k")
+    y = te.compute((64, 3), lambda i, c: te.sum((x[k, c] - x[i, c]) * r[i, k], axis=k), name="Y")
+    func = te.create_prim_func([x, r, y])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert any(sch.get(loop).kind == "vectorized" for b in sch.get_child_blocks("root") for loop in sch.get_loops(b))
+    assert_same_result(func, sch.mod)

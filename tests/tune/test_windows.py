@@ -12,13 +12,14 @@ import pytest
 import tir
 from tir import ops, te
 from tir.annotations import PARTITION_HINT
-from tir.expr import BufferLoad, choice_parts
+from tir.expr import BufferLoad, FloorMod, Max, Min, choice_parts
 from tir.interp.same_results import assert_same_call, random_inputs, reference
+from tir.stmt import For
 from tir.testing import assert_same_result
 from tir.tune import Env, space
 from tir.tune.drawing import RuleSource
 from tir.tune.rules import windows
-from tir.visit import walk
+from tir.visit import accesses, walk
 
 TARGET = "llvm -vector_width={} -num-cores={}"
 
@@ -389,3 +390,26 @@ def test_what_follows_and_takes_little_time_is_not_tried_apart(monkeypatch: pyte
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of[1].rule) or without(*of))
     tir.tune.default(depthwise((1, 57, 57, 64), stride=2), TARGET.format(512, 1))
     assert "inline" not in tried and "windows" in tried
+
+
+EDGES = {
+    "begins again": lambda i, n: (i + n - 1) % n,
+    "stays": lambda i, n: te.max(te.min(i - 1, n - 1), 0),
+}
+
+
+@pytest.mark.parametrize("reducer", [te.sum, te.max])
+@pytest.mark.parametrize("inside", EDGES.values(), ids=EDGES)
+def test_windows_are_straight_code_between_the_edges(inside, reducer):
+    """Where no window leaves the array, nothing asks for its edges."""
+    x = te.placeholder((20, 40), name="x")
+    p, q = te.reduce_axis((0, 3), "p"), te.reduce_axis((0, 3), "q")
+    y = te.compute((20, 40), lambda i, j: reducer(x[inside(i + p, 20), inside(j + q, 40)], axis=[p, q]), name="y")
+    func = te.create_prim_func([x, y])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    rows = [n for n in walk(tir.lower(sch.mod)["main"].body) if isinstance(n, For) and n.loop_var.name == "j"]
+    asks = [
+        any(isinstance(n, (FloorMod, Max, Min)) for a in accesses(r) for i in a.indices for n in walk(i)) for r in rows
+    ]
+    assert False in asks
+    assert_same_result(func, sch.mod)

@@ -134,6 +134,7 @@ class _Cutter:
             elif not is_const(extent, 1):
                 body = For(var, low, extent, s.kind, body, s.thread, s.annotations, span=s.span)
                 body = self.loop(body) if again else body
+                decided |= not isinstance(body, For)  # what this point alone does not decide, it does with another
                 body = _without_hint(body)
             parts.append(body)
         return seq(parts) if decided else None
@@ -249,12 +250,14 @@ class _Cutter:
         return self.analyzer.simplify(cut), symbolic
 
     def sides(self, part: Expr, s: For) -> tuple[Expr, ...]:
-        """The inequalities at which ``part`` changes in ``s``: an equality has two; a remainder one, if it begins again once."""
+        """The inequalities at which ``part`` changes in ``s``: an equality has two; a remainder one or two, if it begins again so often."""
         if isinstance(part, FloorMod):
             with self.analyzer.scope():
                 self.analyzer.bind(s.loop_var, s.domain)
                 first, last = _quotients(part, self.analyzer)
-            return (part.a >= last * part.b,) if first is not None and last == first + 1 else ()
+            if first is None or last is None or last > first + 2:
+                return ()
+            return tuple(part.a >= quotient * part.b for quotient in range(first + 1, last + 1))
         both = isinstance(part, (EQ, NE)) and is_index(part.a.dtype)
         if both:
             return part.a <= part.b, part.a >= part.b

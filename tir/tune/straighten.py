@@ -30,11 +30,11 @@ def _across(nest: Nest, axis: Axis) -> list[Access]:
 
 
 def _is_row(nest: Nest, axis: Axis, lanes: int) -> bool:
-    """Whether operands lie along ``axis``, of whole vectors, and each of the others is linear and used often."""
+    """Whether operands lie along ``axis``, of whole vectors, and each of the others is linear, used often, and read at one place, so that it can be copied."""
     across = _across(nest, axis)
     if not across or axis.size % lanes or all(a.stride(axis.var) != 1 for a in nest.loads):
         return False
-    return all(_is_often_used(nest, a) for a in across)
+    return all(_is_often_used(nest, a) and len(nest.loads_of(a.buffer)) == 1 for a in across)
 
 
 def _is_often_used(nest: Nest, access: Access) -> bool:

@@ -14,7 +14,7 @@ from ..core import CLOSE
 from ..nest import Access, Axis, Nest, continued, extent_of, kinds_under, loop_of, usual, volume
 from ..space import Env, accepted, choose, rule
 from ..straighten import straighten
-from .spatial import MASKED, UNROLL, is_part, share_out, vector_of, vectorize
+from .spatial import MASKED, UNROLL, is_part, share_out, vector_of, vectorize, without_borders
 
 WIDE = 4096  # elements of a result that stay in the L1 cache while all rows are added to them
 TOGETHER = (8, 4, 2)  # rows that are added at a time
@@ -62,6 +62,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
+        without_borders(made, nest, nest.by_stride(nest.spatial))
     return [made]
 
 
