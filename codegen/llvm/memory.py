@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import add
 from typing import Any
 
 from tir.aliases import shares_memory
@@ -63,7 +64,8 @@ class Access:
                     first, constant = _apart(first)
                     self.constant += constant * stride
                     if any(shifts):
-                        self.offsets = tuple(a + b * stride for a, b in zip(self.offsets, shifts))
+                        moved = shifts if stride == 1 else tuple(n * stride for n in shifts)
+                        self.offsets = tuple(map(add, self.offsets, moved)) if any(self.offsets) else moved
                 offsets.append(self._scaled(g.index(first, found[0]), stride, 1))
             else:
                 vectors.append(self._scaled(g.index(index), stride, lanes))
@@ -127,6 +129,8 @@ class Access:
         return self.g.out.value(f"mul nsw {vector('i64', lanes)} {index}, {factor}")
 
     def _sum(self, parts: list[str], lanes: int) -> str:
+        if len(parts) == 1:
+            return parts[0]
         type_ = vector("i64", lanes)
         constant = sum(int(p) for p in parts if not p.startswith(("%", "splat"))) if lanes == 1 else 0
         named = [p for p in parts if p.startswith(("%", "splat"))]

@@ -165,7 +165,7 @@ def _registers(body: Stmt) -> set[Var]:
     found = {
         s.buffer_var for s in statements(body) if isinstance(s, Allocate) and fits_stack(s) and not _has_threads(s.body)
     }
-    accessed = sharing(accesses(body), found) if found else ()
+    accessed = sharing([n for n in nodes_of(body) if type(n) in (BufferLoad, BufferStore)], found) if found else ()
     return found - {a.buffer.data for a in accessed if not all(map(is_constant, a.indices))}
 
 
