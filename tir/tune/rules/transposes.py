@@ -11,14 +11,16 @@ from ...stmt import BufferStore
 from ...target import LINE, streams
 from ..nest import Access, Axis, Nest, continued, volume
 from ..space import Env, Fork, accepted, block_names, rule
+from ..tile_costs import collide
 from ..turning import copied, written
 from .flatten import join
 from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-# bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near
-LOADED, STORED = 256, 128
+# bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near; fewer are loaded where lines that are
+# requested before they are stored push each other out of the L1 cache
+LOADED, CROWDED, STORED = 256, 192, 128
 PAGES = 64  # rows of a group that are loaded from, which may lie in as many pages: fewer than the first TLB has
 
 
@@ -97,13 +99,14 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     step = constant(nest.stores[0].step(along.var)) or 1  # of symbolic rows, too, most begin within lines
     pitch = step * target.dtype.bytes
     near = env.machine.sizes["L1" if pitch % LINE else "L2"] // 2  # what lies across lines waits for each beyond L1
-    long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), LOADED // size)
+    loaded = CROWDED if collide({n * pitch // LINE for n in range(side)}) else LOADED
+    long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), loaded // size)
     io, im, ii = sch.split(row.loop, [None, _few(row, side, long), side])
     jo, jm, ji = sch.split(column.loop, [None, _few(column, side, wide), side])
     outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
-    sch.reorder(*outer, jm, im, ii, ji)
-    sch.compute_at(load, im, preserve_unit_loops=True)
-    sch.reverse_compute_at(store, im, preserve_unit_loops=True)
+    sch.reorder(*outer, im, jm, ii, ji)
+    sch.compute_at(load, jm, preserve_unit_loops=True)
+    sch.reverse_compute_at(store, jm, preserve_unit_loops=True)
     i, j = sch.get_loops(store)[-2:]
     sch.reorder(j, i)
     for rows, lanes in (sch.get_loops(load)[-2:], (j, i)):
