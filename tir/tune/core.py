@@ -363,7 +363,11 @@ def _ports(store: BufferStore, around: _Around, env: Env) -> _Ports:
         counted = _hoisted(counted, straight, around, parts, most)
     gathered = [(a, n) for a, n in counted if has_load(*a.indices) and None in (a.stride(v) for v in lanes)]
     placing = sum(_placing(a, straight) for a, _ in gathered) * around.parts * width / full
-    operations += (sum(n for _, n in gathered) + placing) / PORTS  # gathers are done by the units of vectors too
+    elements = sum(n for _, n in gathered)
+    joined = (
+        elements / around.gather / env.lanes(64) if width > env.lanes(64) else 0.0
+    )  # a part for a vector of addresses
+    operations += (elements + placing + joined) / PORTS  # gathers are done by the units of vectors too
     loaded = sum(n for a, n in counted if a.buffer.scope != "local" or n > most)
     inner = next((loop for loop in reversed(around.loops) if loop.kind == SERIAL), None)
     stays = sums and inner is not None and target.stride(inner.loop_var) == 0 and not around.unrolls_late(store, target)
