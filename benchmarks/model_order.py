@@ -38,6 +38,7 @@ from .work import PLAIN
 
 TARGET = "llvm -num-cores=1"
 LEAST, SAME, PATIENCE = 6, 0.02, 4.0  # times of a candidate; the share by which three differ at most; seconds of it
+FEWEST = 3  # calls at a time: the first ones find in the caches what other candidates left there
 KEPT = pathlib.Path(__file__).with_name("model_order.json.xz")
 
 
@@ -129,7 +130,7 @@ def least_times(calls: list[Callable[[], None]]) -> list[float]:
     while left := [n for n, times in enumerate(found) if not _is_met_again(times)]:
         for n in left:
             calls[n]()
-            number = max(1, min(500, int(5e-4 / min(found[n], default=1.0))))
+            number = max(FEWEST, min(500, int(5e-4 / min(found[n], default=1.0))))
             start = time.thread_time()
             for _ in range(number):
                 calls[n]()

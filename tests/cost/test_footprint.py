@@ -10,7 +10,7 @@ import pytest
 import tir
 from tests.hand_schedules.elementwise import schedule_blur
 from tir.cost import Footprint, Machine, footprint
-from tir.cost.footprint import traffic
+from tir.cost.footprint import traffic, traffic_of_parts
 from tir.cost.footprint_table import roofline_figure
 from tir.library.elementwise import blur
 from tir.script import parse
@@ -276,3 +276,51 @@ def f(P: T.Buffer((0,), "int32"), A: T.Buffer((4, 4), "float32"), B: T.Buffer((4
         B[P[i]] = A[P[i], P[i]]
 """)
     assert footprint(func) is not None
+
+
+def rows_at_once(columns: int, rows: int, vectors: int) -> tir.PrimFunc:
+    """Tiles of ``rows`` and some ``vectors`` of 16 are stored one after another."""
+    return parse(f"""
+@T.prim_func
+def f(A: T.Buffer((120, {columns}), "float32"), B: T.Buffer((120, {columns}), "float32")):
+    for y, x in T.grid({120 // rows}, {columns // vectors // 16}):
+        for r in T.unroll({rows}):
+            for c in T.unroll({vectors}):
+                for v in T.vectorized(16):
+                    with T.block("B"):
+                        vy = T.axis.spatial(120, y * {rows} + r)
+                        vx = T.axis.spatial({columns}, x * {vectors * 16} + c * 16 + v)
+                        B[vy, vx] = A[vy, vx]
+""")
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "vectors", "parted"),
+    [(1500, 2, 1, 48 / 64), (1500, 2, 4, 48 / 256), (1496, 2, 1, 32 / 64), (1536, 2, 1, 0), (1500, 1, 1, 0)],
+)
+def test_lines_of_rows_that_begin_inside_of_a_line_are_stored_in_parts(columns, rows, vectors, parted):
+    (found,) = traffic_of_parts(rows_at_once(columns, rows, vectors), [1 << 14])
+    assert max(share for _, _, share in found) == parted
+
+
+def test_what_a_cache_holds_from_the_call_before_is_not_loaded():
+    assert [found.total() > 0 for found in traffic_of_parts(matmul, [1 << 20, 1 << 14], warm=True)] == [False, True]
+
+
+def test_iterations_share_what_is_allocated_in_them():
+    outside = parse("""
+@T.prim_func
+def f(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float32")):
+    H = T.alloc_buffer((1024, 1024), "float32")
+    for y in range(1024):
+        for x in range(1024):
+            with T.block("H"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                H[vy, vx] = A[vy, vx] * 2.0
+        for x in range(1024):
+            with T.block("B"):
+                vy, vx = T.axis.remap("SS", [y, x])
+                B[vy, vx] = H[vy, vx] + 1.0
+""")
+    inside = tir.transform.plan_and_update_buffer_allocation_location(outside)
+    assert traffic(outside, [1 << 20]) == [3 << 22] and traffic(inside, [1 << 20]) == [(2 << 22) + (1 << 12)]

@@ -122,6 +122,20 @@ def test_a_gather_counts_each_element():
     assert seconds(scheduled(along)) < seconds(scheduled(across))
 
 
+def test_a_gather_of_more_elements_than_a_vector_has_addresses_is_put_together():
+    def core(lanes: int) -> float:
+        x, at = te.placeholder((256, 1024), name="x"), te.placeholder((512,), "int32", name="at")
+        sch = tir.Schedule(te.create_prim_func([x, at, te.compute((256, 512), lambda i, j: x[i, at[j]], name="y")]))
+        i, j = sch.get_loops("y")
+        rows, lane = sch.split(i, [None, 8])[1], sch.split(j, [None, lanes])[1]
+        sch.reorder(sch.get_loops("y")[0], sch.get_loops("y")[2], rows, lane)
+        sch.unroll(rows)
+        sch.vectorize(lane)
+        return predict(sch, Env.of(FIXED.format(1))).terms["core"]  # type: ignore[union-attr]
+
+    assert core(16) > core(8)
+
+
 @pytest.mark.parametrize("step", [2, 3, 4, -2])
 def test_every_few_elements_are_selected_from_whole_vectors(step: int):
     def every(step: int) -> float:
@@ -334,4 +348,4 @@ def test_rows_whose_distance_is_a_power_of_two_push_each_other_out():
 def test_lines_in_other_pages_are_not_prefetched():
     env = Env.of(FIXED.format(1))
     alike, shifted = (predict(columns_read_twice(n), env) for n in (1024, 1040))
-    assert alike is not None and shifted is not None and alike.terms["L3"] > 5 * shifted.terms["L3"]
+    assert alike is not None and shifted is not None and alike.terms["L3"] > 4 * shifted.terms["L3"]

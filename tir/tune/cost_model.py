@@ -15,9 +15,10 @@ from math import inf, prod
 from ..analysis.index import index_of
 from ..arith import simplify
 from ..buffer import Buffer
-from ..cost.footprint import Part, operations, traffic_of_parts
+from ..cost.footprint import Moved, Part, operations, traffic_of_parts
 from ..cost.footprint_table import Machine
 from ..display import duration
+from ..errors import BuildError
 from ..expr import BufferLoad, Mul, Var, const
 from ..function import IRModule, PrimFunc
 from ..intrin.dot_products import DotProduct
@@ -26,8 +27,9 @@ from ..schedule.constants import at_each_call
 from ..stmt import Block
 from ..target import GPUS, Target
 from ..transform.lower_match_buffer import lower_match_buffer
+from ..transform.plan_and_update_buffer_allocation_location import plan_and_update_buffer_allocation_location
 from ..transform.simplify import simplify as simplified
-from ..visit import has_load, substitute, walk, with_recursion_limit
+from ..visit import has_load, statements, substitute, walk, with_recursion_limit
 from .core import core_seconds
 from .machine import measured
 from .nest import unconverted, usual
@@ -36,9 +38,9 @@ from .space import Env
 SHARPNESS = 6  # of the smooth maximum
 FITS = (0.7, 0.85, 1.0)  # shares of a cache that data is taken to fill before it overflows
 # The share of the time of each level that prefetching and other instructions do not hide, fitted to candidates of the programs
-# without a star of benchmarks.model_order.
-EXPOSED = {"L2": 0.5, "L3": 0.1, "memory": 1.0}
-EXPOSED_FAR = {**EXPOSED, "L3": 1.0}  # the same of lines that prefetching does not see come
+# of benchmarks.model_order.
+EXPOSED = {"L2": 0.5, "L3": 1.0, "memory": 1.0}
+EXPOSED_FAR = {**EXPOSED, "L3": 2.2}  # the same of lines that prefetching does not see come
 START = 5e-6  # seconds to start and to join threads
 TILES_FASTER = 8  # times as many products of a group a cycle as a core's vectors do
 
@@ -134,8 +136,8 @@ def _predicted(program: Schedule | PrimFunc, before: Schedule | PrimFunc, env: E
         blocks, parts, shared, loading = core_seconds(lower_match_buffer(func), machine, env)
         if sum(blocks.values()) >= below:
             return None
-        terms = _memory(func, machine)
-    except ValueError:  # a size that is not a constant
+        terms = _memory(_allocated(func, machine), machine)
+    except (ValueError, BuildError):  # a size that is not a constant; memory that no CPU has
         return None
     shares = {level: loading / (1 if level == "memory" else shared) for level in terms}
     near = {part: shares["L2"] * t for part, t in terms["L2"].items()}  # which results wait for as well
@@ -219,15 +221,24 @@ def floor(program: Schedule | PrimFunc, env: Env) -> float:
     return roofline(program, env).seconds
 
 
+def _allocated(func: PrimFunc, machine: Machine) -> PrimFunc:
+    """``func`` with memory where it is allocated when it is built: iterations of a loop may share it. Where all fits the L2 cache, that takes longer to find
+    than it is worth."""
+    own = [b for n in statements(func.body) if isinstance(n, Block) for b in n.alloc_buffers if b.scope != "local"]
+    size = sum(b.dtype.bytes * prod(usual(s) for s in b.shape) for b in (*own, *func.buffers()))
+    return plan_and_update_buffer_allocation_location(func) if own and size > machine.sizes["L2"] else func
+
+
 def _memory(func: PrimFunc, machine: Machine) -> dict[str, dict[Part, float]]:
     """The seconds in which each part waits for what it loads from each level. What nearly fills a level overflows in part."""
     levels = [("L2", machine.sizes["L1"]), ("L3", machine.sizes["L2"]), ("memory", machine.sizes["L3"])]
     count, terms = len(FITS), {level: dict[Part, float]() for level, _ in levels}
     if _argument_bytes(func) <= machine.sizes["L3"]:
         levels.pop()  # the call before has left them in the cache
-    moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS])
+    moved = traffic_of_parts(func, [int(size * share) for _, size in levels for share in FITS], warm=True)
     for n, (level, _) in enumerate(levels):
-        for (part, far), size in sum(moved[n * count : (n + 1) * count], Counter[tuple[Part, bool]]()).items():
-            seconds = size / count / machine.bandwidth[level] * (EXPOSED_FAR if far else EXPOSED)[level]
+        for (part, far, parted), size in sum(moved[n * count : (n + 1) * count], Moved()).items():
+            lines = size / count * (1 if level == "L2" else 1 + parted)
+            seconds = lines / machine.bandwidth[level] * (EXPOSED_FAR if far else EXPOSED)[level]
             terms[level][part] = terms[level].get(part, 0.0) + seconds
     return terms

@@ -15,9 +15,10 @@ from ..target import Target
 from .record import digest
 
 SHARE = {"L1": 0.5, "L2": 0.5, "L3": 0.25}  # of a level that is read to measure it: the rest is others'
+TIMES = 4  # of L3, not more than so many L2 caches: a guest of a machine with 300 MB of L3 had 32 MB of it
 MOST = 64 << 20  # bytes that are read to measure a level
 SECONDS = 0.01  # of the processor for each rate: the best of its runs counts
-VERSION = 3  # of the measurements kept on disk
+VERSION = 4  # of the measurements kept on disk
 
 
 @functools.cache
@@ -66,7 +67,9 @@ class _Rates(Mapping[str, float]):
 
         if level == "memory":
             return min(self["L3"], measure_reading(4 * MOST, SECONDS))
-        return measure_reading(int(min(self._usual.sizes[level] * SHARE[level], MOST)), SECONDS)
+        sizes = self._usual.sizes
+        most = TIMES * sizes["L2"] if level == "L3" else MOST
+        return measure_reading(int(min(sizes[level] * SHARE[level], most)), SECONDS)
 
 
 def _kept(name: str, usual: Machine, measure: Callable[[], float]) -> float:

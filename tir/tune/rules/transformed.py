@@ -13,7 +13,6 @@ from ...buffer import Buffer
 from ...expr import FloorDiv, IntImm, const
 from ...schedule import LoopRV, Schedule
 from ..contracted import Contraction
-from ..cost_model import EXPOSED
 from ..nest import Axis, Nest, extent_of, is_padding, volume
 from ..space import Env, Fork, rule
 from ..tile_costs import uneven
@@ -21,6 +20,7 @@ from .contraction import Tiling
 from .inline import padded_in_place
 from .spatial import share_out
 
+SHOWN = 0.1  # of the time of reading panels, the share that products do not hide
 PASSES = 4  # of what is between stages through a cache: written and read, before the product and after it
 UNEQUAL = 1.2  # times the average work that a thread may have, where strips are shared out
 
@@ -124,7 +124,7 @@ class _Transformed:
             products = 2 * each * min(tiling.costs) / machine.peak if tiling else float("inf")
             reading = panels / rate if panels > half else 0.0
             moving = PASSES * between * prod(strip) / rate if between * prod(strip) > half else 0.0
-            return tiles // prod(strip) * (max(products, reading) + EXPOSED["L3"] * reading + moving)
+            return tiles // prod(strip) * (max(products, reading) + SHOWN * reading + moving)
 
         *whole, (size, parts) = [(s.tiles.size, divisors(s.tiles.size)) for s in self.sides]
         of_rows = [(*rows, size) for rows in itertools.product(*(heights for _, heights in whole))]
