@@ -369,6 +369,29 @@ def test_a_block_with_memory_of_its_own_is_vectors():
     assert_same_result(func, sch.mod)
 
 
+STRAIGHT = """
+@T.prim_func
+def f(A: T.Buffer((500, 3), "float32"), H: T.Buffer((500,), "float32")):
+    for i in range(500):
+        with T.block("hue"):
+            vi = T.axis.spatial(500, i)
+            m = T.alloc_buffer((1,), "float32", scope="local")
+            m[0] = T.max(A[vi, 0], A[vi, 1])
+            if m[0] == A[vi, 0]:
+                H[vi] = A[vi, 1] - A[vi, 2]
+            else:
+                H[vi] = A[vi, 2] - A[vi, 0]
+"""
+
+
+def test_straight_code_with_memory_of_its_own_is_left_to_llvm():
+    """Which makes vectors of it that select, and mask nothing."""
+    func = tir.script.parse(STRAIGHT)
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert [sch.get(loop).kind for loop in sch.get_loops("hue")] == ["serial"]
+    assert_same_result(func, sch.mod)
+
+
 def test_terms_of_an_operand_read_at_two_places_are_vectors():
     """It is not copied for one of them: a copy is of all that a block reads."""
     x, r = te.placeholder((64, 3), name="X"), te.placeholder((64, 64), name="R")

@@ -43,7 +43,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         lanes = lanes // 2 if part % lanes and part % (lanes // 2) == 0 else lanes
     is_whole = size == nest.runs and _is_copy(nest, axes[-1])
     is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
-    is_left = is_left or (size % lanes > 0 and _reads_step_before(nest))
+    is_left = is_left or (size % lanes > 0 and _reads_step_before(nest)) or _has_straight_memory(nest)
     if nest.contiguous() is axes[-1] and not is_left:
         unroll = UNROLL if size < axes[-1].size else _at_a_time(nest, axes[-1], lanes)
         is_row = size < nest.runs and all(a.stride(axes[-1].var) is not None for a in nest.loads)
@@ -179,6 +179,11 @@ def _is_turned(nest: Nest, last: Axis) -> bool:
 def _differs_in_length(nest: Nest) -> bool:
     """Whether data decides how often a loop in the block runs, as of rows of a sparse matrix: vectors have nothing to share."""
     return any(isinstance(n, While) or (isinstance(n, For) and has_load(n.extent)) for n in walk(nest.block.body))
+
+
+def _has_straight_memory(nest: Nest) -> bool:
+    """Whether the block has memory of its own and no loop: to LLVM this is straight code, of which it makes vectors without masks."""
+    return bool(nest.block.alloc_buffers) and not any(isinstance(n, For) for n in walk(nest.block.body))
 
 
 def _is_cut(nest: Nest, last: Axis) -> bool:
