@@ -440,6 +440,27 @@ def _chosen(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
     return text, before, after
 
 
+def _own(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
+    """A map in vectors, whose lanes have memory of their own; a loop updates it, or what it makes in the end, under a condition."""
+    lanes, size = rng.choice([k for k in (4, 8, 16) if draw.n % k == 0] or [1]), rng.randrange(1, 4)
+    at, times = rng.randrange(size), rng.randrange(1, 4)
+    first, c, e = draw.value(dtype, depth - 1), draw.condition(depth - 1), draw.value(dtype, depth - 1)
+    combined, fn = _combination(rng, dtype)
+    kept = "O[i]" if rng.random() < 0.4 else f"m[{at}]"
+    text = (
+        f"for o in range({draw.n // lanes}):\n    for v in T.vectorized({lanes}):\n        i: T.int32 = o * {lanes} + v\n"
+        f'        own = T.allocate([{size}], "{dtype}", "local")\n        m = T.decl_buffer(({size},), "{dtype}", data=own)\n'
+        f"        {kept} = {first.text}\n"
+        f"        for r in range({times}):\n            if {c.text}:\n"
+        f"                m[{size - 1}] = {kept}\n                {kept} = {combined.format(f'm[{size - 1}]', e.text)}\n"
+        f"        O[i] = {kept}\n"
+    )
+    after = first.values
+    for _ in range(times):
+        after = np.where(c.values, fn(after, e.values), after)
+    return text, data(dtype, draw.n, draw.seed), after
+
+
 def _remainder(draw: Draw, rng: random.Random) -> tuple[int, Value]:
     k, c, i = rng.choice([2, 2, 3, 4, 5, 8]), rng.randrange(3), draw.i
     return k, rng.choice([
@@ -539,6 +560,6 @@ def _straight(draw: Draw, rng: random.Random, dtype: str, depth: int) -> Made:
 
 FORMS = {
     "map": _map, "vectors": _vectors, "variable": _variable, "masked": _masked, "chosen": _chosen, "named": _named, "reduce": _reduce, "scan": _scan,
-    "scatter": _scatter, "straight": _straight
+    "scatter": _scatter, "straight": _straight, "own": _own
 }  # fmt: skip
-PARALLEL = ("map", "vectors", "masked", "chosen", "named")
+PARALLEL = ("map", "vectors", "masked", "chosen", "named", "own")
