@@ -352,7 +352,8 @@ def _vectorize(item: Any, masks: bool = False) -> Any:
 
 @func_pass
 def vectorize_loop(func: PrimFunc, masks: bool = False) -> PrimFunc:
-    """Each vectorized loop of constant extent becomes vector loads, stores and arithmetic.
+    """Each vectorized loop of constant extent becomes vector loads, stores and arithmetic. Memory allocated in it becomes that of all
+    lanes, each element of one lane beside those of the others.
 
     Anything without a vector form stays a scalar loop, with the reason in its annotation ``scalar_because``. A
     vectorized loop whose extent is not constant is unchanged. With ``masks`` a condition that differs between lanes
