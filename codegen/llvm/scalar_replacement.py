@@ -62,7 +62,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
 
     known = _Known({s.buffer.data for s in statements(func.body) if isinstance(s, BufferStore)}, _registers(func.body))
 
-    def visit(item: Any, before: frozenset[Any] = frozenset()) -> Any:
+    def visit(item: Any, before: tuple[Stmt, ...] = ()) -> Any:
         if not isinstance(item, Stmt) or isinstance(item, BufferStore):
             return item
         if isinstance(item, SeqStmt):
@@ -72,12 +72,8 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
         new = item.map_children(visit)  # noqa: F821
         return _promote(new, handed_out, known, notes, before) if isinstance(new, For) and new.kind == "serial" else new
 
-    def in_order(stmts: Sequence[Stmt], before: frozenset[Any]) -> tuple[Stmt, ...]:
-        made: list[Stmt] = []
-        for k, s in enumerate(stmts):
-            made.append(visit(s, before))  # noqa: F821
-            before |= known.always.of(s) if any(For in kinds(x) for x in stmts[k + 1 :]) else frozenset()
-        return tuple(made)
+    def in_order(stmts: tuple[Stmt, ...], before: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(visit(s, (*before, *stmts[:k])) if For in kinds(s) else s for k, s in enumerate(stmts))  # noqa: F821
 
     body = visit(func.body)
     del visit  # it refers to itself, and would stay until garbage is collected
@@ -125,6 +121,10 @@ class _Known:
         self.mask = partial(_number_of_mask, self.masks, {})
         # keys of places, accessing which before a statement is safe; and pairs with the numbers of masks, under which it is
         self.always = Certain(partial(_accessed, stored, self.place, self.mask))
+
+    def is_accessed(self, place: _Place, statements: Sequence[Stmt]) -> bool:
+        """Whether one of some statements surely accesses ``place``."""
+        return any(place.key in self.always.of(s) for s in statements)
 
     def mask_of(self, place: _Place, body: Stmt, bound: set[Var]) -> Expr | None:
         """The invariant mask under which every iteration of ``body`` accesses the vector ``place``; None if some access has another mask or none, or if
@@ -209,7 +209,7 @@ def _number_of_mask(masks: list[Expr], numbers: dict[Expr, int], node: Any) -> i
     return number
 
 
-def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None, before: frozenset[Any]) -> Stmt:
+def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | None, before: tuple[Stmt, ...]) -> Stmt:
     bound, stored = _bound_and_stored(loop, known)
     if not stored or _is_barred(loop.body):
         return loop
@@ -226,8 +226,9 @@ def _promote(loop: For, handed_out: set[Var], known: _Known, notes: list[Any] | 
         if not all(p.ok and known.is_steady(p, bound) for p in mine):
             continue
         why = _obstacle(mine, data in handed_out, len(chosen)) or ""
-        always = known.always.of(loop.body) | before
-        under = {} if why else {p.key: known.mask_of(p, loop.body, bound) for p in mine if p.key not in always}
+        always = known.always.of(loop.body)
+        left = [] if why else [p for p in mine if p.key not in always and not known.is_accessed(p, before)]
+        under = {p.key: known.mask_of(p, loop.body, bound) for p in left}
         if None in under.values():
             why = "some of it is not touched in every iteration"
         if not why and data not in known.registers:

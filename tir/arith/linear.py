@@ -462,7 +462,7 @@ def with_products_named(*roots: N) -> tuple[tuple[N, ...], dict[Var, Expr]]:
     >>> with_products_named((n * n + 15) // 16, m * n * n - n)
     (((product + 15) // 16, product_2 - n), {product: n * n, product_1: m * n, product_2: product_1 * n})
     """
-    free = {v for root in roots for v in free_vars(root)}
+    free = {v for root in roots for v in free_vars(root) if is_index(v.dtype)}
     names: dict[Hashable, Var] = {}
     products: dict[Var, Expr] = {}
 
@@ -474,7 +474,8 @@ def with_products_named(*roots: N) -> tuple[tuple[N, ...], dict[Var, Expr]]:
         free.add(var)
         return var
 
-    return tuple(rewrite(root, named, lambda item: not isinstance(item, Buffer)) for root in roots), products
+    made = tuple(rewrite(root, named, lambda item: not isinstance(item, Buffer)) for root in roots) if free else roots
+    return made, products
 
 
 def uncast(e: Expr) -> Expr:

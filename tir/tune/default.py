@@ -24,9 +24,9 @@ GAIN = 0.8  # of the time that the model has to expect without a fusion: its usu
 GROWTH = 1.2  # times the bytes that are read at each call, which padding may add
 LESS = 0.7  # of the time that it has to expect without another decision
 PLAIN = 0.8  # of the time that it has to expect of the plain program, which no schedule should be much slower than
-NEAR = (
-    2.0  # times the floor of a program: of what takes less than that, only the plain program has been faster by enough
-)
+# Times the floor of a program: of what takes less than that, only the plain program has been faster by enough. What reads or writes
+# each argument once, in L3, takes twice the floor, of which writing may be half.
+NEAR = 2.2
 
 
 @with_recursion_limit
