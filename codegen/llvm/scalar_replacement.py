@@ -39,7 +39,7 @@ from tir.stmt import (
 from tir.transform.use_workspace import fits_stack
 from tir.visit import LEAVES, Somewhere, accesses, kinds, nodes_of, rewrite, statements, vars_in
 
-_AROUND = (LetStmt, Allocate, AllocateConst, DeclBuffer)  # a body that runs where the statement stands
+_MEMORY = (Allocate, AllocateConst, DeclBuffer)  # their bodies run as often as they do, with all variables as before
 _READS = {BufferLoad, Call, Let}
 MOST = 64  # elements (or vectors) held at once
 HELD = "_held"  # suffix of the local buffers that hold them
@@ -67,7 +67,7 @@ def promote_accumulators(func: PrimFunc, notes: list[Any] | None = None) -> Prim
             return item
         if isinstance(item, SeqStmt):
             return item.updated(stmts=in_order(item.stmts, before))
-        if isinstance(item, _AROUND):
+        if isinstance(item, _MEMORY):
             return item.updated(body=visit(item.body, before))  # noqa: F821  (deleted only afterwards)
         new = item.map_children(visit)  # noqa: F821
         return _promote(new, handed_out, known, notes, before) if isinstance(new, For) and new.kind == "serial" else new

@@ -23,7 +23,7 @@ from tir.node import frozendict
 from tir.script import parse
 from tir.stmt import BufferStore, For, IfThenElse, seq
 from tir.testing import assert_same_result
-from tir.visit import rewrite
+from tir.visit import rewrite, substitute
 
 
 def test_more_memory_than_any_machine_addresses_is_refused():
@@ -375,6 +375,25 @@ def f(A: T.Buffer((64,), "float32"), C: T.Buffer((8,), "float32"), B: T.Buffer((
 """)
     assert (promote_accumulators(func) is not func) == kept
     assert_same_result(func, func)
+
+
+def test_a_name_that_is_bound_again_is_another_place():
+    """Copies of a statement may share the variables that they bind."""
+    func = parse("""
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), C: T.Buffer((8,), "float32"), P: T.Buffer((2,), "int32")):
+    x: T.int32 = P[0]
+    C[x] = 0.0
+    y: T.int32 = P[1]
+    for k in range(64):
+        if A[k] > 0.5:
+            C[y] = C[y] + A[k]
+""")
+    x, rest = func.body, func.body.body
+    first, y = rest.stmts
+    shared = seq([x.replace(body=first), y.replace(var=x.var, body=substitute(y.body, {y.var: x.var}))])
+    func = func.with_body(shared)
+    assert promote_accumulators(func) is func
 
 
 def test_a_vector_under_a_mask_that_is_stored_alone_is_not_held():

@@ -455,7 +455,7 @@ def _in_terms(e: Any, values: Sequence[tuple[Var, Linear]]) -> Any:
 
 def with_products_named(*roots: N) -> tuple[tuple[N, ...], dict[Var, Expr]]:
     """``roots`` with a variable for each product of variables that are free in them, as of symbolic sizes, but in shapes of buffers; and the
-    products, of which some are of variables before them. What holds of any numbers holds of these.
+    products, each made of free variables and of products before it. What is proved for all values of the new variables is true of the products.
 
     >>> from tir.expr import Var
     >>> n, m = Var("n"), Var("m")

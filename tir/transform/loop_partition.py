@@ -264,7 +264,7 @@ class _Cutter:
         return (_undivided(part) if uses_var(part, self.rounded(s)) else part,)
 
     def rounded(self, s: For) -> set[Var]:
-        """The variables of loops whose guards are taken for what is rounded in them: of those that are vectorized, and all where a user asks for it."""
+        """The variables of loops in whose guards a size that is rounded up counts as that size: vectorized loops, and all if the user wants the loop cut."""
         loops = (n for n in statements(s) if isinstance(n, For))
         return {n.loop_var for n in loops if n.kind == "vectorized" or self.demanded(s)}
 
@@ -479,8 +479,8 @@ class _Decider:
     def left_open(self, condition: Expr) -> Expr:
         """A condition without the parts that hold here; itself if none of them is known to."""
         parts = _conjuncts(condition)
-        asked = (_undivided(c) if uses_var(c, self.rounded) else c for c in parts)
-        open_ = [c for c, bare in zip(parts, asked) if not is_const(self.analyzer.simplify(bare), 1)]
+        plain = (_undivided(c) if uses_var(c, self.rounded) else c for c in parts)
+        open_ = [c for c, bare in zip(parts, plain) if not is_const(self.analyzer.simplify(bare), 1)]
         return condition if len(open_) == len(parts) else all_of(open_)
 
     def guard(self, s: IfThenElse) -> Stmt:

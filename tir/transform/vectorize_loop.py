@@ -67,9 +67,7 @@ class _Vectorizer:
         self.masks = masks
         self.vectors: dict[Var, Expr] = {loop.loop_var: Ramp(loop.min, const(1, loop.min.dtype), lanes)}
         self.memo: dict[Expr, Expr] = {}
-        self.own: dict[
-            Var, DType
-        ] = {}  # memory allocated in the loop: of each element, all lanes have theirs side by side
+        self.own: dict[Var, DType] = {}  # memory allocated in the loop, of which each lane has its own
         self.wider: dict[Buffer, Buffer] = {}
 
     def varies(self, item: Any) -> bool:
@@ -126,12 +124,12 @@ class _Vectorizer:
         indices = self.indices(s.buffer, s.indices)
         if all(i.dtype.lanes == 1 for i in indices):
             raise NotVector(f"all lanes write one element of {s.buffer.name}")
-        return BufferStore(self.buffer(s.buffer), self.wide(self.expr(s.value)), indices, span=s.span)
+        return s.replace(buffer=self.buffer(s.buffer), value=self.wide(self.expr(s.value)), indices=indices)
 
     def allocate(self, s: Allocate) -> Stmt:
         """Memory of one iteration becomes that of all lanes. A part left scalar could not see its lane's: all of the body, or none."""
         if len(s.extents) != 1 or self.varies(s.extents[0]) or self.varies(s.condition):
-            raise NotVector(f"each lane has a {s.buffer_var.name} of another size")
+            raise NotVector(f"the memory {s.buffer_var.name} has several axes, or differs between lanes")
         self.own[s.buffer_var] = s.dtype
         return s.replace(extents=(s.extents[0] * self.lanes,), body=self.stmt(s.body, strict=True))
 
