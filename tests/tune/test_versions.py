@@ -421,7 +421,7 @@ def test_the_last_panel_has_as_many_vectors_as_are_left():
 @pytest.mark.parametrize("columns", [0, 1, 3, 4, 5, 33, 47, 48, 49, 63, 64, 65, 97])
 def test_panels_that_are_read_in_place_are_padded_where_they_are_read(columns: int):
     """No sum is kept under a condition of lanes, and only the last of the vectors that there are asks for the end of the columns."""
-    target = "llvm -vector_width=128 -num-cores=1"
+    target = "llvm -vector_width=128 -num-cores=1 -l1_bytes=49152 -l2_bytes=2097152"
     func = te.create_prim_func(batched(te.var("b"), te.var("m")))
     sch = tir.tune.default(func, target)
     sums = [n for n in walk(tir.lower(sch.mod)["main"].body) if isinstance(n, For) and n.loop_var.name.startswith("k")]

@@ -388,7 +388,7 @@ def test_what_follows_and_takes_little_time_is_not_tried_apart(monkeypatch: pyte
     monkeypatch.setattr(chosen_by, "NEAR", 0.0)  # nothing is too near the floor
     monkeypatch.setattr(chosen_by, "LESS", 0.8)
     monkeypatch.setattr(space.Space, "without", lambda *of: tried.append(of[1].rule) or without(*of))
-    tir.tune.default(depthwise((1, 57, 57, 64), stride=2), TARGET.format(512, 1))
+    tir.tune.default(depthwise((1, 57, 57, 64), stride=2), TARGET.format(512, 1) + " -l1_bytes=49152 -l2_bytes=2097152")
     assert "inline" not in tried and "windows" in tried
 
 

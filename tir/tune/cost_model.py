@@ -82,7 +82,7 @@ def predict(
     >>> found is not None and found.floor <= found.seconds
     True
     >>> found  # doctest: +ELLIPSIS
-    <... us predicted: core ... us, arguments ... ns; at least ... ns>
+    <... us predicted: core ... us,... arguments ... ns; at least ... ns>
     >>> import tir
     >>> from tir import te
     >>> x = te.placeholder((te.var("n"), 64), name="x")
