@@ -247,14 +247,16 @@ def _window(draw: Draw, last: te.Tensor, shape: tuple[int, ...], n: int) -> te.T
 
 
 def flip(draw: Draw) -> tir.PrimFunc:
-    """An array backwards along some axes, added to itself or not, or summed backwards."""
+    """An array backwards along some axes, added to itself or not, turned, or summed backwards."""
     shape = _shape(draw, 2)
     x, axis = _input(shape), draw.randrange(2)
 
     def back(i: tir.Expr, j: tir.Expr) -> tir.Expr:
         return x[shape[0] - 1 - i, j] if axis == 0 else x[i, shape[1] - 1 - j]
 
-    kind = draw.choice(("copy", "add", "sum"))
+    kind = draw.choice(("copy", "add", "turn", "sum"))
+    if kind == "turn":
+        return _func(x, te.compute(shape[::-1], lambda i, j: back(j, i), name="Y"))
     if kind == "sum":
         k = te.reduce_axis((0, shape[1]), "k")
         return _func(x, te.compute((shape[0],), lambda i: te.sum(back(i, k), axis=k), name="Y"))

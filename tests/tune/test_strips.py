@@ -43,6 +43,29 @@ def test_iterators_in_the_order_of_the_result_are_turned_too(axes: tuple[int, ..
     assert "Shuffle" in same(te.create_prim_func([A, ops.transpose(A, axes)]), 1).mod.script()
 
 
+TURNS = {
+    "to the left": "B[vi, vj] = A[vj, {m} - vi]",
+    "to the right": "B[vi, vj] = A[{n} - vj, vi]",
+    "about the other diagonal": "B[vi, vj] = A[{n} - vj, {m} - vi]",
+    "with rows stored backwards": "B[{m} - vi, vj] = A[vj, vi]",
+}
+
+
+@pytest.mark.parametrize("sizes", [(32, 48), (33, 50)])
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_matrices_are_turned_in_registers(turn: str, sizes: tuple[int, int]):
+    n, m = sizes
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}), "float32"), B: T.Buffer(({m}, {n}), "float32")):
+    for i, j in T.grid({m}, {n}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            {turn.format(n=n - 1, m=m - 1)}
+""")
+    assert "Shuffle" in same(func, 1).mod.script()
+
+
 @pytest.mark.parametrize(
     ("sizes", "ahead"),
     [

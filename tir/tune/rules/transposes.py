@@ -67,7 +67,7 @@ def _stored(nest: Nest, contiguous: Axis) -> Axis:
 def _along(nest: Nest, stored: Axis) -> Axis | None:
     """The axis other than ``stored`` along which a load lies in memory; None if all is along one."""
     for load in nest.loads:
-        along = next((a for a in nest.spatial if load.stride(a.var) == 1), None)
+        along = next((a for a in nest.spatial if load.stride(a.var) in (1, -1)), None)
         if along is not None and along is not stored and load.stride(stored.var) != 0:
             return along
     return None
@@ -79,7 +79,8 @@ def _is_copy(nest: Nest) -> bool:
     if not isinstance(body, BufferStore) or not isinstance(body.value, BufferLoad):
         return False
     loaded = Access(body.value.buffer, body.value.indices)
-    return body.value.dtype in x86.TRANSPOSE and all(len(a.places) == len(a.indices) for a in (loaded, *nest.stores))
+    moves = (a.stride(axis.var) is not None for a in (loaded, *nest.stores) for axis in nest.axes)
+    return body.value.dtype in x86.TRANSPOSE and all(moves)
 
 
 def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> Schedule:
