@@ -87,6 +87,20 @@ def test_steps_of_several_rows_are_taken_together(rows: int, together: int, kind
     assert abreast(sch, "next") == together
 
 
+@pytest.mark.parametrize(("pitch", "together"), [(1024, 4), (1040, 16), (512, 8)])
+def test_rows_whose_lines_push_each_other_out_are_fewer(pitch: int, together: int):
+    """Of two arrays, 8 lines are in one set of the L1 cache."""
+    func = tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((16, {pitch}), "float32"), B: T.Buffer((16, {pitch}), "float32")):
+    for i, j in T.grid(16, {pitch}):
+        with T.block("next"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.if_then_else(vj == 0, A[vi, vj], B[vi, vj - 1] * T.float32(0.5) + A[vi, vj])
+""")
+    assert abreast(default(func, numbers(16, pitch)), "next") == together
+
+
 def test_short_chains_and_steps_that_do_not_wait_stay_as_they_are():
     assert abreast(default(chains(steps=9), numbers(32, 9)), "next") == 1
     assert abreast(default(chains(steps=10), numbers(32, 10)), "next") == 16

@@ -12,9 +12,11 @@ from ...expr import BufferLoad
 from ...intrin import x86
 from ...schedule import Schedule
 from ...stmt import Block, BufferStore
+from ...target import LINE
 from ...visit import walk
 from ..nest import Access, Axis, Nest
 from ..space import Env, Fork, block_names, choose, rule
+from ..tile_costs import WAY, collide
 from ..turning import copied, inside
 from .spatial import share_out
 
@@ -37,7 +39,8 @@ def abreast(sch: Schedule, block: str, env: Env) -> list[Fork]:
 
 
 def _side_by_side(made: Schedule, nest: Nest, row: Axis, counts: list[int], env: Env) -> Schedule:
-    """A step of some rows in straight code."""
+    """A step of some rows in straight code, whose lines the L1 cache holds."""
+    counts = sorted(counts, key=lambda n: collide(_lines(nest, row, n)))
     count = choose(made, counts, [1 + 0.1 * n for n in range(len(counts))])
     at = nest.axes.index(row)
     outer, steps = ([a.loop for a in axes] for axes in (nest.axes[:at], nest.axes[at + 1 :]))
@@ -46,6 +49,12 @@ def _side_by_side(made: Schedule, nest: Nest, row: Axis, counts: list[int], env:
     made.unroll(inner)
     share_out(made, [*outer, strip], nest.runs * nest.work, env)
     return made
+
+
+def _lines(nest: Nest, row: Axis, count: int) -> set[int]:
+    """Those that a step of so many rows is in, where arrays begin in one set of the cache."""
+    pitches = {(a.buffer, (a.stride(row.var) or 0) * a.buffer.dtype.bytes) for a in nest.accesses}
+    return {n * pitch // LINE + array * WAY for array, (_, pitch) in enumerate(pitches) for n in range(count)}
 
 
 def _read_across(nest: Nest, row: Axis) -> Access | None:
