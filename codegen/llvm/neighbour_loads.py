@@ -2,7 +2,8 @@
 
 ``B[j:j + 16] = A[j:j + 16] + A[j + 1:j + 17]`` loads each element of ``A`` twice, the second time across two cache lines, which takes
 twice as long. Of a run of such stores every whole vector is loaded once, and those between are picked from two of them. A load of what
-the run has stored is picked from the stored values: in memory it would wait for both stores.
+the run has stored is picked from the stored values: in memory it would wait for both stores. Stores of every second element, beside those
+of the others, are stores of whole vectors whose lanes are picked from these.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .vector_loads import constant_step
 
 LINE = 64  # bytes of a vector: every one between two whole ones lies across cache lines; of half as many, every second
 HELD = 24  # vectors, and orders of lanes, that are in registers at a time, of 32
+MEMBERS = 8  # of a group whose elements are stored one beside the other, such as coordinates of points
 AT_ONCE = 4  # stores whose values wait in registers for each other: vectors are loaded before all of these
 Lanes = frozenset[int]
 
@@ -45,11 +47,78 @@ def share_neighbours(func: PrimFunc) -> PrimFunc:
 def _shared(s: Stmt) -> Stmt:
     if isinstance(s, (BufferStore, SeqStmt)):
         stmts = s.stmts if isinstance(s, SeqStmt) else (s,)
-        made = [part for group in _with_one_guard(stmts) for part in group]
+        made = [part for group in _with_one_guard(stmts) for part in _interleaved(group)]
         return s if all(map(operator.is_, made, stmts)) and len(made) == len(stmts) else seq(made)
     if isinstance(s, IfThenElse) and s.condition.dtype.lanes > 1:  # a mask: what it leaves out must not be loaded
         return s
     return s.map_statements(_shared)
+
+
+def _interleaved(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    """``stmts`` with whole vectors stored where neighbours store every second element, or every third and so on, and all of them together."""
+    at = 0
+    while at < len(stmts):
+        step = _step(stmts[at])
+        group = [s for s in stmts[at : at + step] if isinstance(s, BufferStore) and _step(s) == step > 1]
+        made = _whole(group) if len(group) == step else None
+        yield made or _in_let(stmts[at])
+        at += step if made else 1
+
+
+def _in_let(s: Stmt) -> Stmt:
+    """A statement, with :func:`_interleaved` stores where it is the body of vectors that are loaded once."""
+    if not isinstance(s, LetStmt):
+        return s
+    inside = s.body.stmts if isinstance(s.body, SeqStmt) else (s.body,)
+    made = list(_interleaved(inside))
+    return s if all(map(operator.is_, made, inside)) else s.replace(body=seq(made))
+
+
+def _step(s: Stmt) -> int:
+    """How far apart the elements are that a statement stores, if it may be one of a group; else 1."""
+    if not isinstance(s, BufferStore) or len(s.indices) != 1 or s.buffer.strides or s.buffer.dtype.lanes > 1:
+        return 1
+    lanes, found = s.indices[0].dtype.lanes, lane_offsets(s.indices[0])
+    step = constant_step(found[1]) if found and lanes * s.buffer.dtype.bytes in (LINE // 2, LINE) else None
+    is_plain = s.value.dtype.lanes == lanes and is_pure(s.value)
+    return step if is_plain and step and 1 < step <= MEMBERS else 1
+
+
+def _whole(group: Sequence[BufferStore]) -> Stmt | None:
+    """Stores of every so many elements as stores of whole vectors; None if they are not all of them, or read what they store."""
+    step, lanes, buffer = len(group), group[0].indices[0].dtype.lanes, group[0].buffer
+    loads = (n for s in group for n in walk(s.value) if isinstance(n, BufferLoad))
+    if any(s.buffer is not buffer for s in group) or any(shares_memory(n, buffer) for n in loads):
+        return None
+    members: dict[tuple[Any, int], tuple[BufferStore, Var]] = {}
+    for s in group:
+        members[_row(first_lane(s.indices[0]))] = s, Var("member", s.value.dtype)
+    terms, first = min(members, key=lambda place: place[1])
+    inside = [members.get((terms, first + n)) for n in range(step)]
+    if terms is None or None in inside:
+        return None
+    found = [member for member in inside if member]
+    begin, whole = found[0][0], []
+    for number in range(step):
+        elements = [divmod(number * lanes + lane, step) for lane in range(lanes)]
+        index = _moved(begin, number * lanes).indices
+        whole.append(begin.replace(value=_merged([var for _, var in found], elements), indices=index))
+    body = seq(whole)
+    for s, member in reversed(members.values()):
+        body = LetStmt(member, s.value, body)
+    return body
+
+
+def _merged(members: Sequence[Expr], elements: Sequence[tuple[int, int]]) -> Expr:
+    """The vector of ``elements``, each a lane of one of the ``members``: picked from two of these at a time, then from two that are picked."""
+    found, lanes, width = list(members), len(elements), 1
+    places: Sequence[int] = [lane for lane, _ in elements]
+    while len(found) > 1:
+        pairs = [tuple(found[n : n + 2]) for n in range(0, len(found), 2)]
+        picked = [at + member // width % 2 * lanes for at, (_, member) in zip(places, elements)]
+        found = [Shuffle(pair, tuple(IntImm(n % (len(pair) * lanes)) for n in picked)) for pair in pairs]
+        places, width = range(lanes), 2 * width
+    return found[0]
 
 
 def _with_one_guard(stmts: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
@@ -252,8 +321,8 @@ class _Run:
         return found
 
 
-def _moved(load: BufferLoad, by: int) -> BufferLoad:
-    """The whole vector that begins ``by`` elements after the first lane of ``load``."""
+def _moved(load: Any, by: int) -> Any:
+    """The whole vector that begins ``by`` elements after the first lane of ``load``, or of a store."""
     [index] = load.indices
     form: Linear = linear(first_lane(index)).copy()
     form.const += by

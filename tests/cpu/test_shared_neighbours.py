@@ -10,6 +10,7 @@ import tir
 from codegen.llvm.neighbour_loads import share_neighbours
 from tir.expr import BufferLoad, Shuffle
 from tir.script import parse
+from tir.stmt import BufferStore
 from tir.testing import assert_same_result
 from tir.testing.oracle import random_inputs
 from tir.visit import walk
@@ -17,11 +18,20 @@ from tir.visit import walk
 FOUR = "for j in T.unroll(4):\n    for i in T.vectorized(16):\n        "
 
 
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32"), C: T.Buffer((256,), "float32"), n: T.int32):
+    {body}
+"""
+
+
+def program(body: str) -> tir.PrimFunc:
+    return tir.lower(parse(PROGRAM.format(body=body.replace("\n", "\n    "))))["main"]
+
+
 def shared(body: str, n: int = 3) -> tuple[int, int]:
     """How many vectors a function loads after the pass, and how many it picks; the executor compares it with the one before."""
-    lines = "\n".join("    " + line for line in body.splitlines())
-    buffers = ", ".join(f'{name}: T.Buffer((256,), "float32")' for name in "ABC")
-    func = tir.lower(parse(f"@T.prim_func\ndef main({buffers}, n: T.int32):\n{lines}\n"))["main"]
+    func = program(body)
     made = share_neighbours(func)
     assert_same_result(func, made, [*random_inputs(func)[:3], n], engines=["interpreter", "llvm"])
     nodes = [n for n in walk(made.body) if isinstance(n, (BufferLoad, Shuffle)) and n.dtype.lanes > 1]
@@ -109,3 +119,28 @@ def test_random_runs(seed: int):
     stores = [f"{rng.choice('BC')}[{rng.randrange(12) * 8} + i] = {' + '.join(at(rng.choice('ABC')) for _ in range(3))}"
               for _ in range(8)]  # fmt: skip
     shared("\n".join(f"for i in T.vectorized(16):\n    {s}" for s in stores))
+
+
+@pytest.mark.parametrize(
+    ("stores", "vectors"),
+    [
+        (["{i} * 2] = A[i]", "{i} * 2 + 1] = C[i]"], 2),
+        (["{i} * 2 + 1] = A[i]", "{i} * 2] = C[i]"], 2),  # the second first
+        (["{i} * 3 + n] = A[i]", "{i} * 3 + n + 1] = C[i]", "{i} * 3 + n + 2] = A[i + 16]"], 3),
+        (["{i} * 2] = A[i]", "{i} * 2 + 1] = A[i] + A[i + 1]"], 2),  # what is loaded once
+        ([f"{{i}} * 5 + {n}] = A[i + {n} * 16]" for n in (3, 1, 4, 0, 2)], 5),
+        ([f"{{i}} * 8 + {n}] = A[i + {n} * 16] + C[i]" for n in range(8)], 8),
+        (["{i} * 2] = A[i]", "{i} * 2 + 2] = C[i]"], 0),  # no neighbours
+        (["{i} * 3] = A[i]", "{i} * 3 + 1] = C[i]"], 0),  # a third one is left out
+        (["{i} * 2] = A[i]", "{i} * 2 + 1] = B[i * 2]"], 0),  # what is stored before
+        ([f"{{i}} * 9 + {n}] = A[i + {n} * 16]" for n in range(9)], 0),  # more than there may be
+    ],
+)
+def test_elements_that_are_stored_side_by_side_are_stored_as_whole_vectors(stores: list[str], vectors: int):
+    """As the parts of complex numbers, coordinates, or pixels of several colours."""
+    body = "\n".join(f"for i in T.vectorized(16):\n    B[{s.format(i='i')}" for s in stores)
+    func = program(body)
+    made = share_neighbours(func)
+    assert_same_result(func, made, [*random_inputs(func)[:3], 3], engines=["interpreter", "llvm"])
+    whole = [n for n in walk(made.body) if isinstance(n, BufferStore) and isinstance(n.value, Shuffle)]
+    assert len(whole) == vectors

@@ -288,7 +288,7 @@ def in_registers(
         sch.vectorize(lane)
         for loop in straight:
             sch.unroll(loop)
-    if volume(nest.reduce) * vectors <= STRAIGHT and all(a.extent for a in nest.reduce) and walks(nest, along):
+    if volume(nest.reduce) * vectors <= STRAIGHT and all(a.extent for a in nest.reduce) and is_close(nest, along):
         for loop in inner:
             sch.unroll(loop)
     return strip
