@@ -13,7 +13,7 @@ from tir.expr import BufferLoad, Call, FloorDiv, FloorMod
 from tir.stmt import VECTORIZED, For
 from tir.testing import assert_same_result
 from tir.tune.rules.digits import digits
-from tir.tune.rules.reductions import AHEAD
+from tir.tune.rules.reductions import AHEAD, FAR, SECOND
 from tir.tune.straighten import straighten
 from tir.visit import walk
 
@@ -113,8 +113,11 @@ def test_rows_beyond_the_cache_are_read_one_after_the_other():
     assert 64 in tiles[1 << 12] and 64 not in tiles[1 << 20], "in the cache, several rows share what is read of x"
 
 
-@pytest.mark.parametrize(("kind", "bytes_of_a_step"), [("bytes", 32), ("halves", 16), ("neighbours", 16)])
-def test_narrow_weights_beyond_the_cache_are_requested_ahead(kind: str, bytes_of_a_step: int):
+@pytest.mark.parametrize(
+    ("kind", "bytes_of_a_step", "how"),
+    [("bytes", 32, (FAR, SECOND)), ("halves", 16, (AHEAD, 3)), ("neighbours", 16, (AHEAD, 3))],
+)
+def test_narrow_weights_beyond_the_cache_are_requested_ahead(kind: str, bytes_of_a_step: int, how: tuple[int, int]):
     func = product(kind, 1, 64, 256, 32)
     for cache, wanted in ((1 << 12, 1), (1 << 20, 0)):
         sch = tir.tune.default(func, TARGET.format(128, 1, cache))
@@ -124,7 +127,7 @@ def test_narrow_weights_beyond_the_cache_are_requested_ahead(kind: str, bytes_of
             (load,) = (n for n in walk(request.args[0]) if isinstance(n, BufferLoad))
             assert load.buffer.name == "w"
             base, ahead = load.indices[-1].a, load.indices[-1].b
-            assert base.b.value == bytes_of_a_step and ahead.value == AHEAD
+            assert base.b.value == bytes_of_a_step and (ahead.value, request.args[2].value) == how
         assert_same_result(func, sch.mod, engines=("interpreter", "llvm"))
 
 

@@ -57,9 +57,9 @@ class Asker:
     def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> Answer: ...
     def parallel(self, loop: LoopRV | str = ..., *, unsafe: bool = False) -> Answer: ...
     @overload
-    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
+    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1, locality: int = 3) -> Answer: ...
     @overload
-    def prefetch(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> Answer: ...
+    def prefetch(self, *, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1, locality: int = 3) -> Answer: ...
     @overload
     def privatize(self, loop: LoopRV | str, buffer: str | Buffer, *, unsafe: bool = False) -> Answer: ...
     @overload
@@ -425,15 +425,15 @@ class Schedule(Views):
 
         Before, and after ``sch.parallel("i")``: docs/primitives.md.
         """
-    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1) -> None:
+    def prefetch(self, loop: LoopRV | str, block: BlockRV | str, read_buffer_index: int | str | Buffer, offset: int = 1, locality: int = 3) -> None:
         """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
-        of it, or write where ``block`` does, is requested, one address a line of 64 bytes. Nothing is stored and no value changes:
-        lines past the end of the buffer may be requested.
+        of it, or write where ``block`` does, is requested, one address a line of 64 bytes. ``locality`` says where they go: 3 to the first cache, 2 to the second, 1 to the third, 0 to
+        where they displace least. Nothing is stored and no value changes: lines past the end of the buffer may be requested.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
-        memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
+        memory, for an ``offset`` below 1, another ``locality``, and where each iteration reads the same, or what memory says.
 
         Before, and after ``sch.prefetch("i", "C", "A", 2)``: docs/primitives.md.
         """

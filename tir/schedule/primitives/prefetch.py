@@ -26,16 +26,21 @@ CACHE_LINE = 64  # bytes
 
 @primitive(group="memory")
 def prefetch(
-    state: State, loop: LoopRef, block: BlockRef, read_buffer_index: int | str | Buffer, offset: int = 1
+    state: State,
+    loop: LoopRef,
+    block: BlockRef,
+    read_buffer_index: int | str | Buffer,
+    offset: int = 1,
+    locality: int = 3,
 ) -> State:
     """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
     ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
-    of it, or write where ``block`` does, is requested, one address a line of 64 bytes. Nothing is stored and no value changes:
-    lines past the end of the buffer may be requested.
+    of it, or write where ``block`` does, is requested, one address a line of 64 bytes. ``locality`` says where they go: 3 to the first cache, 2 to the second, 1 to the third, 0 to
+    where they displace least. Nothing is stored and no value changes: lines past the end of the buffer may be requested.
 
     Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
-    memory, for an ``offset`` below 1, and where each iteration reads the same, or what memory says.
+    memory, for an ``offset`` below 1, another ``locality``, and where each iteration reads the same, or what memory says.
 
     Before, and after ``sch.prefetch("i", "C", "A", 2)``::
 
@@ -58,6 +63,7 @@ def prefetch(
     buffer = pick_any(block, ("read", read_buffer_index) if isinstance(read_buffer_index, int) else read_buffer_index)
     side = "writes" if regions_of(block.block.writes, buffer) else "reads"
     require(offset >= 1, "what is read {0} iterations later is not ahead", offset, legal="an offset of at least 1")
+    require(0 <= locality <= 3, "{0} is no locality", locality, legal="0, 1, 2 or 3, the closest")
     require(not ends_with_launch(buffer.scope),
             "buffer {0} is in {1} memory, which has no cache",
             buffer.name, buffer.scope, nodes=[block.node], legal="a buffer in global memory")  # fmt: skip
@@ -78,11 +84,11 @@ def prefetch(
         loop.node,
     )
     name = state.fresh_block_name(f"{buffer.name}_prefetch")
-    request = _request(name, loop, box, buffer, offset, side)
+    request = _request(name, loop, box, buffer, offset, (side, locality))
     return state.replace(loop.node, loop.node.with_body(seq([request, loop.node.body])))
 
 
-def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int, side: str) -> Stmt:
+def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, offset: int, how: tuple[str, int]) -> Stmt:
     """The block that requests ``box`` as it is ``offset`` iterations later; the loops that it moves with are iterators."""
     around = [p for p in [*loop.loops(), loop] if any(uses_var(r, p.var) for r in box)]
     iters = tuple(IterVar(p.range, Var(f"v{n}", p.var.dtype), "opaque") for n, p in enumerate(around))
@@ -91,11 +97,11 @@ def _request(name: str, loop: LoopRef, box: Sequence[Range], buffer: Buffer, off
     known = Analyzer({i.var: i.dom for i in iters if i.dom is not None})
     known.assume_sizes([buffer])
     ahead = (substitute(r, own) for r in box)
-    body = _lines(buffer, tuple(Range(*(as_total(e, known) for e in (r.min, r.extent))) for r in ahead), side)
+    body = _lines(buffer, tuple(Range(*(as_total(e, known) for e in (r.min, r.extent))) for r in ahead), *how)
     return BlockRealize(tuple(p.var for p in around), TRUE, Block(iters, (), (), name, body))
 
 
-def _lines(buffer: Buffer, box: Sequence[Range], side: str) -> Stmt:
+def _lines(buffer: Buffer, box: Sequence[Range], side: str, locality: int) -> Stmt:
     """Requests of one address for each line of each row of ``box``."""
     analyzer = Analyzer()
     loops: list[tuple[Var, Expr]] = []
@@ -110,4 +116,4 @@ def _lines(buffer: Buffer, box: Sequence[Range], side: str) -> Stmt:
         loops.append((var, count if isinstance(count, IntImm) else max_(count, 0)))
         point.append(analyzer.simplify(bounds.min + var * step))
     address = call("address_of", BufferLoad(buffer, tuple(point)), dtype="handle")
-    return nest(loops, Evaluate(call("prefetch", address, int(side == "writes"), 3, 1)))
+    return nest(loops, Evaluate(call("prefetch", address, int(side == "writes"), locality, 1)))
