@@ -81,6 +81,11 @@ def test_lines_of_a_result_are_requested_that_are_far_or_that_rows_share(sizes: 
     assert_same_result(func, sch.mod, engines=("llvm",))
 
 
+def test_threads_share_out_tiles_that_are_stored_past_the_caches():
+    script = tir.tune.default(elementwise.transpose(8192, 4096), WIDE.format(2)).mod.script()
+    assert "Shuffle" in script and re.search(r"T.parallel\(.*pragma_nontemporal_lines", script)
+
+
 @pytest.mark.parametrize("dtype", sorted(x86.TRANSPOSE))
 def test_tiles_of_each_type_are_turned_in_registers(dtype: str):
     A = te.placeholder((25, 34), dtype, name="A")

@@ -113,11 +113,11 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     for rows, lanes in (sch.get_loops(load)[-2:], (j, i)):
         sch.vectorize(lanes)
         sch.unroll(rows)
-    if large:
-        sch.annotate(outer[0], "pragma_nontemporal_lines", target.name)
-    elif 2 * volume(nest.axes) * target.dtype.bytes > near:
+    if not large and 2 * volume(nest.axes) * target.dtype.bytes > near:
         accepted(sch.prefetch, outer[-1], store, target.name)
     share_out(sch, outer, nest.runs * nest.work, env)
+    if large:
+        sch.annotate(sch.get_loops(store)[0], "pragma_nontemporal_lines", target.name)
     sch.tensorize(ii, intrinsic)
     return sch
 
