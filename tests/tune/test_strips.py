@@ -67,18 +67,29 @@ def main(A: T.Buffer(({n}, {m}), "float32"), B: T.Buffer(({m}, {n}), "float32"))
 
 
 @pytest.mark.parametrize(
-    ("sizes", "ahead"),
+    ("sizes", "shared", "ahead"),
     [
-        ((64, 64), []),
-        ((100, 98), ["B[v0 * 16 + ax0, v1 * 16 + 16]"]),  # rows begin within lines
-        ((512, 48), ["B[ax0, v0 * 32 + ax1 * 16 + 32]"]),  # more than L2 keeps
+        ((64, 64), 64, []),
+        ((100, 98), 64, ["B[v0 * 16 + ax0, v1 * 16 + 16]"]),  # rows begin within lines
+        ((512, 48), 64, ["B[ax0, v0 * 32 + ax1 * 16 + 32]"]),  # more than L2 keeps
+        ((100, 98), 32, []),  # an L3 that is near
+        ((512, 48), 32, []),
     ],
 )
-def test_lines_of_a_result_are_requested_that_are_far_or_that_rows_share(sizes: tuple[int, int], ahead: list[str]):
+def test_lines_of_a_result_are_requested_that_are_far_or_that_rows_share(
+    sizes: tuple[int, int], shared: int, ahead: list[str]
+):
     func = elementwise.transpose(*sizes)
-    sch = tir.tune.default(func, f"{WIDE.format(1)} -l1_bytes=32768 -l2_bytes=131072")
+    sch = tir.tune.default(func, f"{WIDE.format(1)} -l1_bytes=32768 -l2_bytes=131072 -l3_bytes={shared << 20}")
     assert re.findall(r"prefetch\(T.address_of\((.*)\), 1,", sch.mod.script()) == ahead
     assert_same_result(func, sch.mod, engines=("llvm",))
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(80, [1, 4]), (81, [2, 4]), (96, [2, 4]), (1024, [1, 1])])
+def test_tiles_are_alone_where_lines_of_a_group_push_each_other_out(rows: int, groups: list[int]):
+    sch = tir.tune.default(elementwise.transpose(rows, 64), f"{WIDE.format(1)} -l2_bytes=1048576 -l3_bytes=33554432")
+    store = sch.get_child_blocks("root")[-1]
+    assert [sch.get(loop).extent.value for loop in sch.get_loops(store)[2:4]] == groups
 
 
 def test_threads_share_out_tiles_that_are_stored_past_the_caches():

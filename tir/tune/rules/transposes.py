@@ -18,8 +18,9 @@ from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-# bytes of neighbouring tiles that are done together, so that lines fetched in pairs are used while they are near; fewer are loaded where lines that are
-# requested before they are stored push each other out of the L1 cache
+SHARED = 32 << 20  # bytes of L3: a larger one is one of many cores, and takes 70 ns, not 15
+# bytes of neighbouring tiles that are loaded and stored together, so that lines fetched in pairs are used while they are near; fewer are loaded where
+# lines that are requested before they are stored push each other out of the L1 cache
 LOADED, CROWDED, STORED = 256, 192, 128
 PAGES = 64  # rows of a group that are loaded from, which may lie in as many pages: fewer than the first TLB has
 
@@ -100,8 +101,11 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     step = constant(nest.stores[0].step(along.var)) or 1  # of symbolic rows, too, most begin within lines
     pitch = step * target.dtype.bytes
     near = env.machine.sizes["L1" if pitch % LINE else "L2"] // 2  # what lies across lines waits for each beyond L1
-    loaded = CROWDED if collide({n * pitch // LINE for n in range(side)}) else LOADED
-    long, wide = (1, 1) if large else (min(STORED // size, PAGES // side), loaded // size)
+    is_far = env.machine.sizes["L3"] > SHARED
+    tile, group = ({n * pitch // LINE for n in range(rows)} for rows in (side, LOADED // target.dtype.bytes))
+    is_alone = large or (not is_far and pitch % LINE == 0 and collide(group))
+    loaded = CROWDED if collide(tile) else LOADED
+    long, wide = (1, 1) if is_alone else (min(STORED // size, PAGES // side), loaded // size)
     io, im, ii = sch.split(row.loop, [None, _few(row, side, long), side])
     jo, jm, ji = sch.split(column.loop, [None, _few(column, side, wide), side])
     outer = [*(a.loop for a in around), *([io, jo] if large else [jo, io])]  # large: what is read is read in order
@@ -110,10 +114,10 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     sch.reverse_compute_at(store, jm, preserve_unit_loops=True)
     i, j = sch.get_loops(store)[-2:]
     sch.reorder(j, i)
-    for rows, lanes in (sch.get_loops(load)[-2:], (j, i)):
+    for straight, lanes in (sch.get_loops(load)[-2:], (j, i)):
         sch.vectorize(lanes)
-        sch.unroll(rows)
-    if not large and 2 * volume(nest.axes) * target.dtype.bytes > near:
+        sch.unroll(straight)
+    if is_far and not large and 2 * volume(nest.axes) * target.dtype.bytes > near:
         accepted(sch.prefetch, outer[-1], store, target.name)
     share_out(sch, outer, nest.runs * nest.work, env)
     if large:
