@@ -202,7 +202,7 @@ class _Cutter:
         for part, loop in _asked_again(s.body, {}, speed):
             step, rest = inequality(_undivided(part), loop.loop_var) or (0, Linear())
             used, most = rest.coefficients() or {}, constant(loop.extent) or 0
-            if s.loop_var in used and used.keys() <= outer and step < 0 and 2 <= most <= WRITTEN_OUT:
+            if used.keys() <= outer and step < 0 and 2 <= most <= WRITTEN_OUT:
                 left = rest.build(part.a.dtype) + 1
                 return None if may_change(left, s.body, self.aliased) else (left, -step, most)
         return None
