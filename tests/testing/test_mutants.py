@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -149,27 +151,46 @@ def test_that_fails():
 """
 
 
-@pytest.fixture
-def outcomes(tmp_path, monkeypatch):
-    """The outcome of each mutant of PROGRAM, by its key without the place; the second time with a map that has one test."""
-    (tmp_path / "mutated_program.py").write_text(PROGRAM)
-    (tmp_path / "test_mutated_program.py").write_text(TESTS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    store, found = tmp_path / "coverage.pickle", {}
+TABLE = 'LIMITS = {"least": 3, "most": 5}'
+OUTCOMES = {
+    "if x < 0: => if False:": ("killed", "test_sign"),
+    "if x < 0: => if x <= 0:": ("survived", "1 tests"),  # test_that_fails is not used
+    "return 4 + 4 => return 4 - 4": ("uncovered", ""),
+    "n = n - 1 => n = n + 1": ("killed", "test_spin (no end)"),
+    "double = lambda x: x * 2 => double = lambda x: x + 2": ("survived", "1 tests"),
+    "double = lambda x: x * 2 => double = lambda x: x * 3": ("killed", "test_double"),
+    "A[0] = 7 => A[0] = 8": ("killed", "test_program"),
+    "A[0] = 7 => A[1] = 7": ("killed", "test_program"),
+    "T.evaluate(9) => T.evaluate(10)": ("survived", "1 tests"),
+    TABLE + ' => LIMITS = {"least": 3, "most": 6}': ("survived", "1 tests"),
+    TABLE + ' => LIMITS = {"least": 4, "most": 5}': ("killed", "test_within"),
+    TABLE + ' => LIMITS = {"least": 3}': ("killed", "test_within"),
+}
+# what a mutant survives with a map that has one test says nothing: the other tests of its files are tried
+AGAIN = {
+    "if x < 0: => if x <= 0:": ("survived", "5 tests"),
+    "double = lambda x: x * 2 => double = lambda x: x * 3": ("killed", "test_double"),
+}
 
-    def record(mutant, outcome, by):
-        found[mutant.key(PROGRAM).partition(": ")[2]] = outcome, by.partition("::")[2] or by
+
+def write_outcomes(folder: Path):
+    """The outcomes of the mutants of PROGRAM in ``folder``; then of two of them with a map that has one test."""
+    sys.path.insert(0, str(folder))
+    store, every = folder / "coverage.pickle", mutants_of("mutated_program.py", PROGRAM)
 
     def outcomes(names, limits):
-        all_mutants = mutants_of("mutated_program.py", PROGRAM)
-        chosen = [m for m in all_mutants if not names or m.key(PROGRAM).partition(": ")[2] in names]
-        run(tmp_path, chosen, [str(tmp_path)], ["mutated_program.py"], store, limits, record)
+        found = {}
 
-    outcomes([], Limits(0.5, 60))
-    yield found, lambda names: forgotten(store) or outcomes(names, Limits(0.5, 60, measuring=-1))
-    for name in ("mutated_program", "test_mutated_program"):
-        sys.modules.pop(name, None)
-    assert (tmp_path / "mutated_program.py").read_text() == PROGRAM
+        def record(mutant, outcome, by):
+            found[mutant.key(PROGRAM).partition(": ")[2]] = outcome, by.partition("::")[2] or by
+
+        chosen = [m for m in every if m.key(PROGRAM).partition(": ")[2] in names]
+        run(folder, chosen, [str(folder)], ["mutated_program.py"], store, limits, record)
+        return found
+
+    found = outcomes(OUTCOMES, Limits(0.5, 60))
+    forgotten(store)
+    (folder / "found.pickle").write_bytes(pickle.dumps((found, outcomes(AGAIN, Limits(0.5, 60, measuring=-1)))))
 
 
 def forgotten(store):
@@ -179,23 +200,15 @@ def forgotten(store):
     store.write_bytes(pickle.dumps(coverage))
 
 
-def test_outcomes(outcomes):
-    outcomes, with_a_partial_map = outcomes
-    assert outcomes["if x < 0: => if False:"] == ("killed", "test_sign")
-    assert outcomes["if x < 0: => if x <= 0:"] == ("survived", "1 tests")  # test_that_fails is not used
-    assert outcomes["return 4 + 4 => return 4 - 4"] == ("uncovered", "")
-    assert outcomes["n = n - 1 => n = n + 1"] == ("killed", "test_spin (no end)")
-    assert outcomes["double = lambda x: x * 2 => double = lambda x: x + 2"] == ("survived", "1 tests")
-    assert outcomes["double = lambda x: x * 2 => double = lambda x: x * 3"] == ("killed", "test_double")
-    assert outcomes["A[0] = 7 => A[0] = 8"] == outcomes["A[0] = 7 => A[1] = 7"] == ("killed", "test_program")
-    assert outcomes["T.evaluate(9) => T.evaluate(10)"] == ("survived", "1 tests")
-    table = 'LIMITS = {"least": 3, "most": 5}'
-    assert outcomes[table + ' => LIMITS = {"least": 3, "most": 6}'] == ("survived", "1 tests")
-    assert outcomes[table + ' => LIMITS = {"least": 4, "most": 5}'] == ("killed", "test_within")
-    assert outcomes[table + ' => LIMITS = {"least": 3}'] == ("killed", "test_within")
-    again = ["if x < 0: => if x <= 0:", "double = lambda x: x * 2 => double = lambda x: x * 3"]
-    with_a_partial_map(again)  # what a mutant survives there says nothing: the other tests of its files are tried
-    assert [outcomes[name] for name in again] == [("survived", "5 tests"), ("killed", "test_double")]
+def test_outcomes(tmp_path):
+    """In a process of its own: children are copied fast from a small one, whose caches no other test needs."""
+    (tmp_path / "mutated_program.py").write_text(PROGRAM)
+    (tmp_path / "test_mutated_program.py").write_text(TESTS)
+    script = f"import pathlib, test_mutants as t; t.write_outcomes(pathlib.Path({str(tmp_path)!r}))"
+    places = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"PYTHONPATH": places})
+    assert pickle.loads((tmp_path / "found.pickle").read_bytes()) == (OUTCOMES, AGAIN)
+    assert (tmp_path / "mutated_program.py").read_text() == PROGRAM
 
 
 def test_the_score_leaves_out_equivalent_mutants(tmp_path):
