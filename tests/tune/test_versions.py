@@ -322,6 +322,28 @@ def test_two_sizes_are_asked_one_after_the_other():
     assert conditions(found) == [*of_each, *of_columns]
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_an_end_is_asked_where_it_tells_something(split: bool):
+    """One version serves several ends if its iterations do not ask for the size."""
+    sch = tir.Schedule(symbolic(column_maximum))
+    n, m = (v for v in sch.func.buffer_map[sch.func.params[0]].shape)
+    columns = next(loop for loop in sch.get_loops("max") if sch.get(loop).extent is m)
+    if split:
+        sch.split(columns, [None, 8])
+
+    def scheduled() -> PrimFunc:
+        name = f"v{usual(m) < LONG}"
+        return sch.func.with_body(
+            tir.visit.rewrite(
+                sch.func.body, lambda s: s.replace(name=name) if getattr(s, "name", "") == "max" else None
+            )
+        )
+
+    found = in_versions(sch.func, scheduled(), scheduled, 4)
+    assert found is not None
+    assert conditions(found) == [f"n1 < {end}" for end in (ENDS if split else [LONG])]
+
+
 def test_what_symbolic_sizes_count_as():
     n, m = te.var("n"), te.var("m")
     assert (usual(n), usual(n + m), usual(tir.const(7))) == (256, 256, 7)

@@ -12,7 +12,7 @@ from ..buffer import Buffer
 from ..expr import And, BufferLoad, Expr, Or, Var, const, constant
 from ..function import PrimFunc
 from ..names import unique_name
-from ..stmt import Block, BlockRealize, IfThenElse, SeqStmt, Stmt, seq
+from ..stmt import Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, seq
 from ..transform.convert_ssa import convert_ssa
 from ..transform.simplify import simplify as tidied
 from ..visit import buffers_in, rewrite, statements, substitute, uses_var, walk
@@ -129,7 +129,8 @@ def _sizes(func: PrimFunc) -> list[Var]:
 
 
 def _tree(sizes: list[Var], counted: dict[Var, int], version: Callable[[Mapping[Var, int]], PrimFunc]) -> PrimFunc:
-    """The versions for each of ``sizes`` being short or long, where others count as ``counted``: the size that leaves the least to ask is asked first."""
+    """The versions for each of ``sizes`` being short or long, where others count as ``counted``: the size that leaves the least to ask is asked first.
+    One version is for several ends where a shorter end tells it nothing."""
     if not sizes:
         return version(counted)
 
@@ -138,11 +139,21 @@ def _tree(sizes: list[Var], counted: dict[Var, int], version: Callable[[Mapping[
 
     first = min(sizes, key=left)
     rest = [v for v in sizes if v is not first]
-    chosen = _tree(rest, counted, version)
+    chosen = longer = _tree(rest, counted, version)
     for end, size in reversed(ENDS.items()):
         most = {first: const(end // SHORT * SHORT, first.dtype)}
-        chosen = _either(first < end, _tree(rest, counted | {first: size}, version), chosen, most)
+        made = _tree(rest, counted | {first: size}, version)
+        if made is not longer or not _only_counts(made.root.body, first):
+            chosen = _either(first < end, made, chosen, most)
+        longer = made
     return chosen
+
+
+def _only_counts(body: Stmt, size: Var) -> bool:
+    """Whether ``size`` says no more in ``body`` than how often loops run, and of how many places blocks are one."""
+    loops = (n.extent for n in statements(body) if isinstance(n, For))
+    axes = (i.dom.extent for n in statements(body) if isinstance(n, Block) for i in n.iter_vars)
+    return sum(n is size for n in walk(body)) == sum(n is size for n in (*loops, *axes))
 
 
 def _is_of_rows(func: PrimFunc, size: Var, stage: PrimFunc) -> bool:
