@@ -33,7 +33,8 @@ def pytest_addoption(parser):
 
 def pytest_collection(session):
     """Each of several workers imports a share of the test files before it collects them all: in a fresh checkout each is then
-    rewritten and compiled by one worker, not by all at once."""
+    rewritten and compiled by one worker, not by all at once. What is collected stays: the collector need not look for garbage in it."""
+    gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker is None:
         return
@@ -52,6 +53,7 @@ def pytest_collection_finish(session):
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 def pytest_runtest_protocol(item, nextitem):

@@ -84,7 +84,7 @@ def test_a_tuner_killed_at_random_moments_resumes(tmp_path):
 
 def test_four_tuners_on_one_database_measure_nothing_twice(tmp_path):
     db = tmp_path / "tune.db"
-    four = [tuner(db, seed, 12) for seed in range(4)]
+    four = [tuner(db, seed, 8) for seed in range(4)]
     said = [child.communicate(timeout=300)[0].split() for child in four]
     assert all(child.returncode == 0 for child in four)
     found = rows(db)

@@ -75,8 +75,8 @@ def tuned(sizes, db, **options):
 
 def test_three_trials_of_another_size_are_as_good_as_many(tmp_path):
     db = tmp_path / "tune.db"
-    tuned((64, 64, 16), db, trials=24)
-    alone = tuned((51, 37, 17), None, trials=24)
+    tuned((64, 64, 16), db, trials=12)
+    alone = tuned((51, 37, 17), None, trials=12)
     again = tuned((51, 37, 17), db, trials=3)
     assert [t.origin for t in again.trials][:2] == ["default", "family"]
     assert again.best_seconds <= alone.best_seconds / 0.95
