@@ -173,7 +173,9 @@ def test_panels_of_pixels_of_any_number_are_several_vectors_wide():
 
 def test_what_is_transposed_in_rows_of_any_length_is_requested_ahead():
     """Its rows begin within lines, as most do; and rows that are loaded are turned in registers, however short these are."""
-    sch = tir.tune.default(symbolic(transpose), "llvm -vector_width=512 -num-cores=1 -l1_bytes=49152")
+    sch = tir.tune.default(
+        symbolic(transpose), "llvm -vector_width=512 -num-cores=1 -l1_bytes=49152 -l3_bytes=67108864"
+    )
     last = versions(sch.func)[-1]
     assert "prefetch" in str(last) and "Shuffle" in str(last)
     wide = [v for v in versions(sch.func)[1:] if "Shuffle" not in str(v)]
