@@ -220,6 +220,13 @@ def test_one_thread_keeps_the_last_rows_of_a_stage(shape: tuple[int, ...], stage
     assert "T.parallel" not in sch.mod.script()
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(("columns", "apart"), [(50, 48), (66, 80)])
+def test_rows_of_a_stage_begin_an_odd_number_of_lines_apart(columns: int, apart: int, cores: int):
+    lowered = tir.lower(same(blurred((40, columns)), cores).mod, "compact_buffer_allocation")
+    assert f"strides=[{apart}, 1]" in lowered.script()
+
+
 def test_several_threads_compute_strips():
     sch = same(blurred((40, 50)), 2)
     assert sch.func.root.alloc_buffers[0].shape[-2].value == 40 and "T.parallel" in sch.mod.script()

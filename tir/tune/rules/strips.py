@@ -9,6 +9,7 @@ from functools import partial
 from ...annotations import PARTITION_HINT
 from ...schedule import LoopRV, Schedule
 from ...stmt import SERIAL
+from ...target import LINE
 from ..nest import Axis, Nest, reach, volume
 from ..space import Env, Fork, choose, rule
 from ..tile_costs import uneven
@@ -38,6 +39,7 @@ def _row_by_row(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> 
     """Each row of the result, after the row of each stage that it is the first to read; those before are kept in the L1 cache."""
     made = sch.copy()
     row_by_row(made, nest.axes[-2].loop, stages)
+    _on_lines(made, stages)
     for each in (*stages, nest):
         vectorize(made, made.get_loops(each.name)[-1], each.axes[-1].size, env.lanes(each.width), UNROLL)
         for loop in made.get_loops(each.name):
@@ -53,9 +55,19 @@ def _strip_by_strip(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env)
     strip, _ = split_rows(made, nest, nest.axes[-2], stages, env)
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
     in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
+    _on_lines(made, stages)
     without_borders(made, nest, nest.axes[-2:])
     stream(made, nest)
     return made
+
+
+def _on_lines(sch: Schedule, stages: Sequence[Nest]) -> None:
+    """Rows of stages begin on lines of the cache, so that no vector that is stored lies across two, and are an odd number of lines apart: they are
+    spread over the sets of the L1 cache."""
+    for stage in stages:
+        line = LINE // stage.stores[0].buffer.dtype.bytes
+        if stage.axes[-1].size >= line:
+            sch.storage_align(stage.name, 0, -2, 2 * line, line)
 
 
 def stages_before(sch: Schedule, nest: Nest) -> list[Nest]:
