@@ -64,12 +64,16 @@ def _joined(stmt: SeqStmt, sums: set[Var]) -> Stmt | None:
 
 
 def _first_update(start: Stmt, update: Stmt, sums: set[Var]) -> list[Stmt] | None:
-    """What becomes of ``start`` and of ``update``, a loop of updates or a single one; None where these are anything else."""
+    """What becomes of ``start`` and of ``update``, a loop of updates or a single one, which is done wherever the start is or, if it is no loop, for some
+    of its elements; None where these are anything else."""
     loop = update if isinstance(update, For) and update.kind == "serial" else None
     begun, done = _store(start), _store(loop.body if loop else update)
-    if begun is None or done is None or begun[0] != done[0] or not _starts(begun[1], done[1], sums):
+    if begun is None or done is None or not _starts(begun[1], done[1], sums):
         return None
     first = done[1].replace(value=done[1].value.b)
+    if begun[0] != done[0]:
+        some = begun[0] == key(TRUE) and isinstance(update, IfThenElse)
+        return [start, update.replace(then_case=first)] if some else None
     made = start.replace(then_case=first) if isinstance(start, IfThenElse) else first
     if loop is None:
         return [made]

@@ -85,6 +85,23 @@ def test_integers_and_conditions_that_agree():
     assert "part[i] = x[0]" in text and "part[i] +" not in text and "y[i] = 0" in text
 
 
+@pytest.mark.parametrize(
+    "condition, is_joined", [("T.Ramp(0, 1, 8) < T.Broadcast(n, 8)", True), ("T.Ramp(0, 1, 8) < y[0:8]", False)]
+)
+def test_some_elements_begin_with_their_terms_and_the_others_with_the_identity(condition: str, is_joined: bool):
+    """Unless which ones are read from memory, where the start may decide it."""
+    text = begun(
+        f"""
+    n: T.int32 = T.Cast("int32", x[0])
+    y[0:8] = T.Broadcast(T.int32(0), 8)
+    if {condition}:
+        y[0:8] = y[0:8] + x[0:8]
+""",
+        "int32",
+    )
+    assert "y[0:8] = T.Broadcast(0, 8)" in text and ("y[0:8] = x[0:8]" in text) is is_joined
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("name", ["max", "min", "sum"])
 def test_signs_of_zero_and_nan_are_kept(name: str, dtype: str):
@@ -95,7 +112,10 @@ def test_signs_of_zero_and_nan_are_kept(name: str, dtype: str):
     if dtype != "int64":
         given[3, 6], given[4] = np.nan, -np.inf
     found = np.empty(5, dtype)
-    for mod in (func, tir.tune.default(func, "llvm -vector_width=512 -num-cores=1").mod):
+    n, m = te.var("n"), te.var("m")
+    of_any_size = te.create_prim_func([x := te.placeholder((n, m), dtype, name="x"), getattr(ops, name)(x, axis=1)])
+    wide = "llvm -vector_width=512 -num-cores=1"
+    for mod in (func, *(tir.tune.default(f, wide).mod for f in (func, of_any_size))):
         tir.build(mod)(given, found)
         np.testing.assert_array_equal(found, getattr(given, name)(axis=1))
         if name == "sum" and dtype != "int64":
