@@ -401,3 +401,12 @@ def test_terms_of_an_operand_read_at_two_places_are_vectors():
     sch = tir.tune.default(func, "llvm -num-cores=1")
     assert any(sch.get(loop).kind == "vectorized" for b in sch.get_child_blocks("root") for loop in sch.get_loops(b))
     assert_same_result(func, sch.mod)
+
+
+def test_parts_of_a_row_are_read_in_order():
+    """Where an array is split along its rows, which one loop goes through."""
+    x = te.placeholder((64, 384), name="X")
+    func = te.create_prim_func([x, *ops.split(x, 3, 1)])
+    sch = tir.tune.default(func, "llvm -num-cores=1")
+    assert len({sch.get_loops(block)[0] for block in sch.get_child_blocks("root")}) == 1
+    assert_same_result(func, sch.mod)

@@ -55,7 +55,21 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     share_out(made, [*outer, last], nest.runs * nest.work, env)
     stream(made, nest)
     without_borders(made, nest, axes)
+    _rows_in_order(made, nest, len([a for a in axes if a.loop in outer]))
     return [made]
+
+
+def _rows_in_order(sch: Schedule, nest: Nest, rows: int) -> None:
+    """Compute a row, of so many loops around it, with one of the block after, if all that both read is of one array, as of one that is split: its
+    rows are read in order."""
+    blocks = index_of(sch.func).blocks
+    after = list(blocks)[list(blocks).index(nest.name) + 1 :][:1]
+    reads = [r.buffer for name in (nest.name, *after) for r in blocks[name].block.reads]
+    if not after or len(reads) != 2 or reads[0] is not reads[1] or blocks[after[0]].block.init:
+        return
+    for one, other in zip(sch.get_loops(nest.name)[:rows][::-1], sch.get_loops(after[0])[:rows][::-1]):
+        if extent_of(sch, one) > 1 and accepted(sch.merge, one, other):
+            return
 
 
 def row_by_row(sch: Schedule, row: LoopRV, stages: Sequence[Nest]) -> None:
