@@ -367,10 +367,31 @@ def edges(draw: Draw) -> tir.PrimFunc:
     return _func(x, y)
 
 
+def repeated(draw: Draw) -> tir.PrimFunc:
+    """Steps of which each goes on with the results of the one before: of a matrix and one column or several."""
+    n, m, steps = draw.choice((16, 33, 64, 200)), draw.choice((1, 1, 3, 64)), draw.choice((3, 10))
+    at = draw.choice(("vi, vk", "vk, vi"))
+    return tir.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {n}), "float32"), X: T.Buffer(({n}, {m}), "float32"), Y: T.Buffer(({n}, {m}), "float32")):
+    for t in range({steps}):
+        for i, j, k in T.grid({n}, {m}, {n}):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + A[{at}] * X[vk, vj]
+        for i, j in T.grid({n}, {m}):
+            with T.block("X"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                X[vi, vj] = X[vi, vj] * T.float32(0.5) + Y[vi, vj] * T.float32({1 / n})
+""")
+
+
 KINDS: dict[str, Callable[[Draw], tir.PrimFunc]] = {
     made.__name__: made
     for made in (
         reduction, product, convolution, depthwise, gather, histogram, chain, flip, digits, predicate, triangle, scan,
-        strided, two_results, window, stencils, edges,
+        strided, two_results, window, stencils, edges, repeated,
     )
 }  # fmt: skip

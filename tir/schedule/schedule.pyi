@@ -537,7 +537,8 @@ class Schedule(Views):
         the combiner's identity.
 
         The partial results are combined after all loops around the block; if another block in these loops uses the result,
-        they are combined in the block's place, and computed before these loops.
+        they are combined in the block's place, and computed before these loops, or where these make what they are made of,
+        just before.
 
         Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
         when a reduction iterator takes a value more than once, so that init would run again.

@@ -11,7 +11,7 @@ from itertools import dropwhile
 from math import prod
 from typing import Any
 
-from ..analysis.index import LoopRef, index_of
+from ..analysis.index import BlockRef, LoopRef, index_of
 from ..analysis.reduction_forms import Reduction
 from ..arith import simplify
 from ..arith.linear import key, linear
@@ -160,7 +160,7 @@ class Nest:
     name: str
     block: Block
     axes: tuple[Axis, ...]
-    in_time: bool  # in loops of opaque iterators, such as the steps of a scan, which other blocks are in too
+    around: int  # loops around it that repeat it, or are opaque iterators: the steps of a scan, which other blocks may be in, too
     func: PrimFunc = field(compare=False, repr=False)  # the function that it is in
 
     @staticmethod
@@ -178,7 +178,12 @@ class Nest:
         block, around, iters = found
         handles = sch.get_loops(name)[around:]  # asked of the schedule, so that its trace says which loops they are
         axes = tuple(Axis(h, i.var, i.iter_type, length, usual(length)) for h, (i, length) in zip(handles, iters))
-        return Nest(name, block, axes, around > 0, sch.func)
+        return Nest(name, block, axes, around, sch.func)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it is in the steps of something."""
+        return self.around > 0
 
     @cached_property
     def constants(self) -> frozenset[Buffer]:
@@ -302,7 +307,7 @@ def _nested(func: PrimFunc, name: str) -> tuple[Block, int, list[tuple[IterVar, 
         return None
     realize = ref.node
     steps = {v for i, v in zip(realize.block.iter_vars, realize.iter_values) if i.iter_type == "opaque"}
-    loops = list(dropwhile(lambda loop: loop.var in steps, ref.loops()))
+    loops = list(dropwhile(lambda loop: loop.var in steps or _goes_on(func, loop, ref), ref.loops()))
     around = len(ref.loops()) - len(loops)
     bodies = [loop.node.body for loop in loops]
     if not is_const(realize.predicate, 1) or bodies != [*(loop.node for loop in loops[1:]), *([realize] * bool(loops))]:
@@ -313,6 +318,15 @@ def _nested(func: PrimFunc, name: str) -> tuple[Block, int, list[tuple[IterVar, 
         return None
     iters = dict(zip(realize.iter_values, realize.block.iter_vars))
     return realize.block, around, [(iters[loop.var], loop.node.extent) for loop in loops]
+
+
+def _goes_on(func: PrimFunc, loop: LoopRef, ref: BlockRef) -> bool:
+    """Whether each iteration of a loop, which no iterator tells apart, goes on with what the blocks in it have made in the one before."""
+    if any(uses_var(v, loop.var) for v in ref.node.iter_values):
+        return False
+    others = [b for b in index_of(func).blocks_below(loop) if b is not ref]
+    read = {r.buffer for r in ref.block.reads}
+    return any(w.buffer in read for b in others for w in b.block.writes)
 
 
 _NESTED: MemoAmong[Any] = MemoAmong()

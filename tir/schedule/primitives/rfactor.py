@@ -38,6 +38,7 @@ class RfactorPlan:
     started: tuple[Expr, ...]
     guards: tuple[Expr, ...]  # the conditions of terms that some partial results have none of
     stays: LoopRef | None  # what the final results take the place of, if the partial ones go before all loops
+    behind: LoopRef  # else the final ones go behind this loop, in which the partial ones are
 
 
 def _only_reduced_block(state: State, loop: LoopRef) -> BlockRef:
@@ -96,7 +97,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     the combiner's identity.
 
     The partial results are combined after all loops around the block; if another block in these loops uses the result,
-    they are combined in the block's place, and computed before these loops.
+    they are combined in the block's place, and computed before these loops, or where these make what they are made of,
+    just before.
 
     Raises ``ScheduleError`` when the loop is not a reduction loop of one block, when the combiner does not commute, or
     when a reduction iterator takes a value more than once, so that init would run again.
@@ -125,9 +127,8 @@ def _check_rfactor(state: State, loop: LoopRef, factor_axis: int) -> RfactorPlan
     require(other is None,
             "block {0} is inside of `{1}`, which the loops that add up the partial results would not be",
             block, first_line(other), legal='hoist it after rfactor, or split with tail="cut"')  # fmt: skip
-    plan = RfactorPlan(
-        block, loop, reduction, axis, tuple(started), tuple(guards), _stays(state, block, first, reduction)
-    )
+    places = _places(state, block, first, reduction)
+    plan = RfactorPlan(block, loop, reduction, axis, tuple(started), tuple(guards), *places)
     _require_distinct_terms(plan, first)
     if block.block.init is not None:
         InitRuns.innermost(block, loop, _final_block(plan, _partial_buffers(plan))).require_first()
@@ -170,11 +171,9 @@ def _require_distinct_terms(plan: RfactorPlan, first: LoopRef) -> None:
     InitRuns.below(block, first, partial).require_first()
 
 
-def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) -> LoopRef | None:
-    """``first`` if another block in the same loops uses the results, which then have to be combined there.
-
-    Raises ``ScheduleError`` if the partial results cannot be computed before these loops.
-    """
+def _places(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) -> tuple[LoopRef | None, LoopRef]:
+    """What the final results take the place of, if anything, and behind which loop they are else: behind all loops, unless another block in these
+    uses them, or those around no other block."""
     top = block.loops()[0]
     uses = [(s, n.buffer.data) for s, n in steering_loads(top.node)] + list(bare_stores(top.node))
     steering = [s for s, memory in uses if sharing(reduction.targets, {memory})]
@@ -183,33 +182,28 @@ def _stays(state: State, block: BlockRef, first: LoopRef, reduction: Reduction) 
     others = [b for b in state.index.blocks_below(top) if b is not block]
     users = [b for b in others if effects(b.node).of(memory_of(reduction.targets))]
     if not users:
-        return None
+        return None, top
     inside = [b for b in users if first in b.all_loops()]
     require_none(inside, "block {0}, in the reduction's loop {1}, uses the result of {2}", first, block)
-    _require_made_before(state, block, first, others, users[0], reduction)
+    own = [r for r in block.loops() if state.index.blocks_below(r) == [block] and not bare_stores(r.node)]
+    require(
+        first in own,
+        "block {0}, in the same loops, uses the result of {1}, whose reduction's loop {2} holds other work, too",
+        users[0], block, first.node,
+        nodes=[users[0].node], legal="rfactor before compute_at")  # fmt: skip
+    if not _can_be_made_before(block, others, reduction):
+        return None, own[0]
     require_distinct_results(block)  # all partial results are kept until the last of these loops ends
-    return first
+    return first, top
 
 
-def _require_made_before(
-    state: State, block: BlockRef, first: LoopRef, others: Sequence[BlockRef], user: BlockRef, reduction: Reduction
-) -> None:
-    """Require that partial results can be computed before all loops: nothing in these makes what ``block`` reads."""
-    top, scope = block.loops()[0], scope_of(block)
+def _can_be_made_before(block: BlockRef, others: Sequence[BlockRef], reduction: Reduction) -> bool:
+    """Whether partial results can be computed before all loops: nothing in these makes what ``block`` reads."""
     read = {a.buffer.data for a in accesses(block.node)} | {r.buffer.data for r in block.block.reads}
     read -= {b.data for b in reduction.targets}
-    making = [b for b in others if not read.isdisjoint(r.buffer.data for r in b.block.writes)]
-    bare = any(memory in read for _, memory in bare_stores(top.node))
-    require(
-        not making and not bare and not scope.block.match_buffers and state.index.blocks_below(first) == [block],
-        "block {0}, in the same loops, uses the result of {1}, and the partial results cannot be made before these loops: "
-        "{2} is in them, too",
-        user,
-        block,
-        f"`{making[0].name}`, which makes what they are made of," if making else "other work",
-        nodes=[user.node],
-        legal="rfactor before compute_at",
-    )
+    making = any(r.buffer.data in read for b in others for r in b.block.writes)
+    bare = any(memory in read for _, memory in bare_stores(block.loops()[0].node))
+    return not making and not bare and not scope_of(block).block.match_buffers
 
 
 def _reduction(block: BlockRef) -> Reduction:
@@ -396,7 +390,7 @@ def _final_block(plan: RfactorPlan, partials: list[Buffer]) -> BlockRealize:
 def _final_nest(plan: RfactorPlan, partials: list[Buffer]) -> Stmt:
     """The final block in the loops of its results, and ``loop``."""
     block, loops = _final_block(plan, partials), plan.block.loops()
-    inside = loops[loops.index(plan.stays) :] if plan.stays else loops
+    inside = loops[loops.index(plan.stays or plan.behind) :]
     kept = [r for r in inside if any(uses_var(v, r.var) for v in block.iter_values[1:])]
     body: Stmt = block
     for ref in reversed((*kept, plan.loop)):
@@ -415,7 +409,7 @@ def rfactor(state: State, plan: RfactorPlan) -> tuple[State, BlockRV]:
     partial, final = _partial_block(plan, partials, name), _final_nest(plan, partials)
     if plan.stays is None:
         made = state.replace(plan.block.node, partial)
-        first = made.index.loops[top.var].node
+        first = made.index.loops[plan.behind.var].node
         made = made.replace(first, seq([first, final]))
     else:
         made = state.replace(plan.stays.node, final)

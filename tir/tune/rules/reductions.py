@@ -34,7 +34,7 @@ FAR, SECOND = (
 @rule(targets=("llvm",), order=70)
 def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
     """Vectorize a reduction along its result if that is contiguous, else along what it reduces."""
-    nest = Nest.of(sch, block)
+    nest = Nest.in_steps(sch, block)
     if nest is None or not nest.reduce or len(nest.spatial) + len(nest.reduce) < len(nest.axes):
         return []
     made = sch.copy()
@@ -335,7 +335,7 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
         _rows_together(sch, nest, row, env)
         return
     parts = in_parts(sch, nest.name, row, env.lanes(nest.width), [a for a in nest.reduce if a is not row])
-    rows = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the combination of the parts
+    rows = sch.get_loops(nest.name)[nest.around :][: len(nest.spatial)]  # around the combination of the parts
     if rows:
         place_parts(sch, parts, rows[-1], env.lanes(nest.width))
         for stream in streams if parts else ():
@@ -344,7 +344,7 @@ def _along_row(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
         share_out(sch, rows, nest.runs * nest.work, env)
     else:
         for part in parts:
-            _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+            _vectorize_part(sch, part, sch.get_loops(part)[nest.around :], env.lanes(nest.width))
 
 
 def _request(sch: Schedule, parts: list[BlockRV], nest: Nest, stream: Access) -> None:
@@ -374,7 +374,7 @@ def _rows_together(sch: Schedule, nest: Nest, row: Axis, env: Env) -> None:
     _, part = sch.split(row.loop, [None, size])
     parts = sch.rfactor(part, -1)
     sums = _factored(sch, nest.name, sch.get_loops(nest.name)[-1], size, [lanes, quarter_of(lanes)], [parts])
-    *outer, result = sch.get_loops(nest.name)[: len(nest.spatial)]  # around the sum of the partial sums
+    *outer, result = sch.get_loops(nest.name)[nest.around :][: len(nest.spatial)]  # around the sum of the partial sums
     strips = [sch.split(result, [None, height])]
     strips += [sch.split(outer.pop(), [None, high]) for _ in above]
     tile = [inner for _, inner in reversed(strips)]
@@ -414,11 +414,11 @@ def _by_chunks(sch: Schedule, nest: Nest, env: Env) -> None:
     count = next((c for c in range(16 * env.threads, 1, -1) if longest.extent and longest.extent % c == 0), 0)
     if not count:
         for part in in_parts(sch, nest.name, nest.reduce[-1], env.lanes(nest.width)):
-            _vectorize_part(sch, part, sch.get_loops(part), env.lanes(nest.width))
+            _vectorize_part(sch, part, sch.get_loops(part)[nest.around :], env.lanes(nest.width))
         return
     chunk, _ = sch.split(longest.loop, [count, None])
     partial = sch.rfactor(chunk, 0)
-    inner = Nest.of(sch, partial.name)
+    inner = Nest.in_steps(sch, partial.name)
     if inner is None:
         return
     row = next((a for a in reversed(inner.reduce) if walks(inner, a)), None)
@@ -440,7 +440,7 @@ def in_parts(sch: Schedule, block: str, row: Axis, lanes: int, around: Sequence[
         part, size = _with_neighbours(sch, row, 4 * lanes, around)
         made.insert(0, sch.rfactor(part, -1))
         *_, along = sch.get_loops(block)
-    nest = Nest.of(sch, block)
+    nest = Nest.in_steps(sch, block)
     selects = nest is not None and nest.reduction is not None and nest.reduction.selects
     most = (4 if row.extent else 2) * lanes
     if (is_ending := row.extent is not None and not made and is_short(size, lanes)) and size > lanes:
