@@ -221,7 +221,7 @@ def test_one_thread_keeps_the_last_rows_of_a_stage(shape: tuple[int, ...], stage
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-@pytest.mark.parametrize(("columns", "apart"), [(50, 48), (66, 80)])
+@pytest.mark.parametrize(("columns", "apart"), [(100, 112), (116, 144)])
 def test_rows_of_a_stage_begin_an_odd_number_of_lines_apart(columns: int, apart: int, cores: int):
     lowered = tir.lower(same(blurred((40, columns)), cores).mod, "compact_buffer_allocation")
     assert f"strides=[{apart}, 1]" in lowered.script()

@@ -17,6 +17,7 @@ from .row_fuse import stages_of
 from .spatial import UNROLL, row_by_row, share_out, stream, vectorize, without_borders
 
 HEIGHTS = (32, 16, 64, 8)  # most rows of a strip, best first
+LONG = 6  # lines: longer rows are moved apart to begin on lines, at little cost of L1
 LEAST = 8  # rows of a strip: of fewer, too many are computed twice
 
 
@@ -55,18 +56,17 @@ def _strip_by_strip(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env)
     strip, _ = split_rows(made, nest, nest.axes[-2], stages, env)
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
     in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
-    _on_lines(made, stages)
     without_borders(made, nest, nest.axes[-2:])
     stream(made, nest)
     return made
 
 
 def _on_lines(sch: Schedule, stages: Sequence[Nest]) -> None:
-    """Rows of stages begin on lines of the cache, so that no vector that is stored lies across two, and are an odd number of lines apart: they are
-    spread over the sets of the L1 cache."""
+    """Rows of stages that are no whole lines of the cache begin on lines, so that no vector that is stored lies across two, and are an odd number of
+    these apart: they are spread over the sets of the L1 cache. Short rows would take much more of it."""
     for stage in stages:
-        line = LINE // stage.stores[0].buffer.dtype.bytes
-        if stage.axes[-1].size >= line:
+        line, size = LINE // stage.stores[0].buffer.dtype.bytes, stage.axes[-1].size
+        if size % line and size > LONG * line:
             sch.storage_align(stage.name, 0, -2, 2 * line, line)
 
 
@@ -101,6 +101,7 @@ def in_strips(sch: Schedule, nest: Nest, stages: Sequence[Nest], around: list[Lo
     for stage in stages:
         vectorize(sch, sch.get_loops(stage.name)[-1], stage.axes[-1].size, env.lanes(stage.width), UNROLL)
         without_borders(sch, stage, stage.axes[-2:])
+    _on_lines(sch, stages)
     share_out(sch, around, sum(s.runs * s.work for s in (nest, *stages)), env)
 
 
