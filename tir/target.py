@@ -462,15 +462,16 @@ def threads(cores: int | None = None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def streams(elements: int, width: int = 4) -> bool:
-    """Whether an array of ``elements`` of ``width`` bytes is too large to stay in the cache until it is read again.
+def streams(elements: int, width: int = 4, on: Target | None = None) -> bool:
+    """Whether an array of ``elements`` of ``width`` bytes is too large to stay in the caches of a target, or of this machine, until it is read again.
 
-    The caches keep 8 times what L2 holds, or half of L3; an L3 of more than 32 MB is one of many cores, who share it.
+    They keep 8 times what L2 holds, or half of L3; an L3 of more than 32 MB is one of many cores, who share it.
 
-    >>> streams(1000)
-    False
+    >>> streams(1000), streams(1000, on=Target("llvm", l2_bytes=256, l3_bytes=1024))
+    (False, True)
     """
-    return elements * width >= max(8 * cache_bytes(2), min(cache_bytes(3) // 2, 16 << 20))
+    l2, l3 = map((on or Target("llvm")).cache_bytes, (2, 3))
+    return elements * width >= max(8 * l2, min(l3 // 2, 16 << 20))
 
 
 def __dir__() -> list[str]:

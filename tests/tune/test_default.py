@@ -410,3 +410,14 @@ def test_parts_of_a_row_are_read_in_order():
     sch = tir.tune.default(func, "llvm -num-cores=1")
     assert len({sch.get_loops(block)[0] for block in sch.get_child_blocks("root")}) == 1
     assert_same_result(func, sch.mod)
+
+
+@pytest.mark.parametrize(("l2_bytes", "streamed"), [(1 << 16, True), (1 << 18, False)])
+def test_a_target_that_names_its_caches_asks_nothing_of_this_machine(monkeypatch, l2_bytes: int, streamed: bool):
+    """What is stored past the caches, too."""
+    monkeypatch.setattr("tir.target.cache_bytes", lambda level: pytest.fail(f"L{level} of this machine"))
+    target = f"llvm -num-cores=2 -l1_bytes=32768 -l2_bytes={l2_bytes} -l3_bytes={4 * l2_bytes}"
+    x, y = te.placeholder((512, 512), name="x"), te.placeholder((512, 8), name="y")
+    for result in (ops.add(x, 1.0), ops.transpose(x), ops.nn.softmax(x), ops.matmul(y, y, transp_b=True)):
+        made = tir.tune.default(ops.function_of(result), target)
+        assert ("nontemporal" in made.mod.script()) is streamed

@@ -216,7 +216,7 @@ def test_borders_are_masked_where_that_takes_no_longer(dtype: str, width: int, p
     sch = offered(
         ops.function_of(ops.nn.pool2d(x, places, 1, 1, places // 2, "max", False, "NHWC")),
         "max_pool",
-        TARGET.format(width, 1),
+        f"{TARGET.format(width, 1)} -l1_bytes=32768",
     )
     assert sch is not None
     assert sum(PARTITION_HINT in sch.get(loop).annotations for loop in sch.get_loops("max_pool")) == cut

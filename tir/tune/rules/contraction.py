@@ -192,7 +192,7 @@ class Tiling:
         found = self.found
         is_thin = volume(found.terms) <= THIN and found.lane.size % self.lanes == 0
         least = prod(a.extent or 1 for a in found.nest.spatial)
-        return is_thin and streams(least, found.nest.stores[0].buffer.dtype.bytes)
+        return is_thin and streams(least, found.nest.stores[0].buffer.dtype.bytes, self.env.target)
 
     def together(self) -> list[int]:
         """How many panels may be used at a time, best first: those in half of the L2 cache, in groups of equal size; where they are

@@ -41,7 +41,7 @@ def row_fuse(sch: Schedule, block: str, env: Env) -> list[Schedule]:
             vectorize(made, made.get_loops(stage.name)[-1], column.size, lanes, UNROLL, part)
     vectorize(made, column.loop, column.size, lanes, UNROLL, part)
     share_out(made, [a.loop for a in rows], sum(s.runs * s.work for s in (nest, *stages)), env)
-    stream(made, nest)
+    stream(made, nest, env)
     return [made]
 
 

@@ -45,7 +45,7 @@ def with_shared_sums(sch: Schedule, nest: Nest, env: Env) -> Schedule | None:
         for loop in made.get_loops(each):
             if made.get(loop).kind in (SERIAL, UNROLLED) and PARTITION_HINT not in made.get(loop).annotations:
                 made.annotate(loop, PARTITION_HINT, 1)
-    stream(made, total)
+    stream(made, total, env)
     return made
 
 

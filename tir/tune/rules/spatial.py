@@ -41,7 +41,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         around, last = made.split(last, [None, part])
         outer, size = [*outer, around], part
         lanes = lanes // 2 if part % lanes and part % (lanes // 2) == 0 else lanes
-    is_whole = size == nest.runs and _is_copy(nest, axes[-1])
+    is_whole = size == nest.runs and _is_copy(nest, axes[-1], env)
     is_left = is_whole or _differs_in_length(nest) or _is_cut(nest, axes[-1]) or _is_turned(nest, axes[-1])
     is_left = is_left or (size % lanes > 0 and _reads_step_before(nest)) or _has_straight_memory(nest)
     if nest.contiguous() is axes[-1] and not is_left:
@@ -53,7 +53,7 @@ def spatial(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         for loop in (each, *made.get_loops(block)[-1:]):
             made.unroll(loop)
     share_out(made, [*outer, last], nest.runs * nest.work, env)
-    stream(made, nest)
+    stream(made, nest, env)
     without_borders(made, nest, axes)
     _rows_in_order(made, nest, len([a for a in axes if a.loop in outer]))
     return [made]
@@ -212,7 +212,7 @@ def _is_cut(nest: Nest, last: Axis) -> bool:
     )
 
 
-def _is_copy(nest: Nest, last: Axis) -> bool:
+def _is_copy(nest: Nest, last: Axis, env: Env) -> bool:
     """Whether elements are copied from neighbours to neighbours, in a result that the caches keep: as one serial loop that
     is the C library's ``memcpy``, which does not read the lines that it overwrites."""
     value = getattr(nest.block.body, "value", None)
@@ -221,7 +221,7 @@ def _is_copy(nest: Nest, last: Axis) -> bool:
     return (
         isinstance(value, BufferLoad)
         and nest.runs * width >= COPIED
-        and not streams(nest.runs, width)
+        and not streams(nest.runs, width, env.target)
         and all(a.stride(last.var) == 1 for a in nest.accesses)
     )
 
@@ -258,11 +258,11 @@ def vectorize(sch: Schedule, loop: LoopRV, size: int, lanes: int, unroll: int = 
     return outer
 
 
-def stream(sch: Schedule, nest: Nest) -> None:
+def stream(sch: Schedule, nest: Nest, env: Env) -> None:
     """Store a result past the caches if it would not stay in them and nothing in the function reads it."""
     buffer = nest.stores[0].buffer
     if (
-        streams(least(buffer.shape), buffer.dtype.bytes)
+        streams(least(buffer.shape), buffer.dtype.bytes, env.target)
         and not sch.get_consumers(nest.name)
         and len(nest.stores) == 1
         and not nest.in_time

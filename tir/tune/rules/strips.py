@@ -46,7 +46,7 @@ def _row_by_row(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env) -> 
         for loop in made.get_loops(each.name):
             if made.get(loop).kind == SERIAL and PARTITION_HINT not in made.get(loop).annotations:
                 made.annotate(loop, PARTITION_HINT, 1)
-    stream(made, nest)
+    stream(made, nest, env)
     return made
 
 
@@ -57,7 +57,7 @@ def _strip_by_strip(sch: Schedule, nest: Nest, stages: Sequence[Nest], env: Env)
     vectorize(made, nest.axes[-1].loop, nest.axes[-1].size, env.lanes(nest.width), UNROLL)
     in_strips(made, nest, stages, [*(a.loop for a in nest.axes[:-2]), strip], env)
     without_borders(made, nest, nest.axes[-2:])
-    stream(made, nest)
+    stream(made, nest, env)
     return made
 
 

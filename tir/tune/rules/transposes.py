@@ -96,7 +96,7 @@ def _turned(sch: Schedule, nest: Nest, stored: Axis, along: Axis, env: Env) -> S
     load, store = copied(sch, nest.name, 0, "local", before), written(sch, nest.name, "local", before)
     sch.transform_layout(nest.name, ("write", 0), lambda *at: (*at[:-2], at[-1], at[-2]))
     *around, row, column = _in_order(sch, nest.name)
-    large = streams(volume(nest.axes), target.dtype.bytes)
+    large = streams(volume(nest.axes), target.dtype.bytes, env.target)
     size = side * target.dtype.bytes
     step = constant(nest.stores[0].step(along.var)) or 1  # of symbolic rows, too, most begin within lines
     pitch = step * target.dtype.bytes
