@@ -10,10 +10,12 @@ import pytest
 
 import tir
 from tir import ops, te
+from tir.expr import BufferLoad, Ramp, constant
 from tir.intrin import x86
 from tir.library import elementwise
 from tir.testing import assert_same_result
 from tir.tune import cost_model, space
+from tir.visit import walk
 
 WIDE = "llvm -vector_width=512 -num-cores={}"
 
@@ -244,3 +246,18 @@ def test_images_are_resized_without_clamps_inside(sizes: tuple[tuple[int, int], 
     y = ops.image.resize2d(x, (0.0, 0.0, 0.0, 0.0), sizes[1], method=method)
     sch = same(te.create_prim_func([x, y]), 1)
     assert method != "linear" or "pragma_loop_partition_hint" in sch.mod.script()
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("reducer", [te.sum, te.max])
+@pytest.mark.parametrize("sizes", [(24, 16, 32), (9, 20, 50), (2, 33, 16)])
+def test_sums_across_what_they_load_are_vectors_of_that(sizes: tuple[int, ...], reducer: Any, cores: int):
+    """Such as the sum of matrices, turned: the loads are vectors, and the stores are not."""
+    n, p, q = sizes
+    A, w, k = te.placeholder(sizes, name="A"), te.placeholder((n,), name="w"), te.reduce_axis((0, n), "k")
+    func = te.create_prim_func([A, w, te.compute((q, p), lambda i, j: reducer(A[k, j, i] * w[k], axis=k), name="B")])
+    sch = tir.tune.default(func, WIDE.format(cores))
+    assert_same_result(func, sch.mod, engines=("llvm", "interpreter"), rtol=1e-4, atol=1e-5)
+    loads = [n for n in walk(tir.lower(sch.mod)["main"].body) if isinstance(n, BufferLoad) and n.buffer.name == "A"]
+    steps = {constant(i.stride) if isinstance(i, Ramp) else None for load in loads for i in load.indices}
+    assert loads and steps - {None} == {1}

@@ -45,6 +45,7 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         nest = straighten(made, nest, lanes)
         along, row = nest.contiguous(), row_of(nest, lanes)
     near, groups = walks, groups_of(nest, lanes)
+    across = next((a for a in nest.spatial if a is not along and a.size >= lanes and walks(nest, a)), None)
     few = volume(nest.reduce) <= CLOSE  # terms in straight code, of which LLVM makes vectors
     if row is None and groups is None and not lies_along(nest, along, lanes) and not few:
         near, row = is_close, row_of(nest, lanes, is_close)
@@ -60,6 +61,10 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
+    elif across is not None:
+        outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not across]
+        strip = along_result(made, nest, across, outer, env)
+        share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif groups is not None:
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a not in groups]
         strip = _along_groups(made, nest, groups, outer, env)
