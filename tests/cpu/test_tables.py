@@ -45,7 +45,7 @@ def check(func: PrimFunc, dtype: str) -> None:
     [
         'T.cast(BYTE & T.uint8(15), "float32")',
         'T.cast(BYTE & T.uint8(15), "float32") - T.float32(8)',
-        'T.float32(8.1) - T.cast((BYTE >> T.uint8(3)) & T.uint8(15), "float32") * T.float32(0.3)',
+        'T.float32(8.5) - T.cast((BYTE >> T.uint8(3)) & T.uint8(15), "float32") * T.float32(0.25)',
         'T.float32(0.7) * (T.cast((BYTE >> T.uint8(7)) & T.uint8(15), "float32") + T.float32(1e30))',
         'T.cast(T.cast(BYTE & T.uint8(15), "int32") * 300000000 - 8, "float32")',
         'T.cast((BYTE & T.uint8(15)) - T.uint8(8), "float32")',

@@ -18,7 +18,7 @@ from .spatial import share_out
 
 SIDE = 16  # of a tile: a vector of float32 each way
 LINES = 64  # rows of a strip whose groups are stored side by side
-SHARED = 32 << 20  # bytes of L3: a larger one is one of many cores, and takes 70 ns, not 15
+SHARED = 32 << 20  # bytes of L3: a larger one is one of many cores, and far: lines are requested before they are stored
 # bytes of neighbouring tiles that are loaded and stored together, so that lines fetched in pairs are used while they are near; fewer are loaded where
 # lines that are requested before they are stored push each other out of the L1 cache
 LOADED, CROWDED, STORED = 256, 192, 128
