@@ -61,13 +61,13 @@ def reductions(sch: Schedule, block: str, env: Env) -> list[Schedule]:
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif row is not None and nest.reduction.is_independent_of_order:
         _along_row(made, nest, row, env)
-    elif across is not None:
-        outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not across]
-        strip = along_result(made, nest, across, outer, env)
-        share_out(made, [*outer, strip], nest.runs * nest.work, env)
     elif groups is not None:
         outer = [a.loop for a in nest.by_stride(nest.spatial) if a not in groups]
         strip = _along_groups(made, nest, groups, outer, env)
+        share_out(made, [*outer, strip], nest.runs * nest.work, env)
+    elif across is not None:
+        outer = [a.loop for a in nest.by_stride(nest.spatial) if a is not across]
+        strip = along_result(made, nest, across, outer, env)
         share_out(made, [*outer, strip], nest.runs * nest.work, env)
     else:
         share_out(made, _leading(made, nest), nest.runs * nest.work, env)
