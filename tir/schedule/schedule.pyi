@@ -429,11 +429,12 @@ class Schedule(Views):
         """Request, at the start of each iteration of ``loop``, the cache lines that are accessed ``offset`` iterations later.
 
         ``read_buffer_index`` is the number of a region that ``block`` reads, or names a buffer; what all blocks under ``loop`` read
-        of it, or write where ``block`` does, is requested, one address a line of 64 bytes. ``locality`` says where they go: 3 to the first cache, 2 to the second, 1 to the third, 0 to
-        where they displace least. Nothing is stored and no value changes: lines past the end of the buffer may be requested.
+        of it, or write where ``block`` does, is requested, one address a line of 64 bytes. ``locality`` is the cache that receives the lines: 3 the first,
+        2 the second, 1 the third, 0 the one in which they displace least. Nothing is stored and no value changes: lines past the end of the buffer may be
+        requested.
 
         Raises ``ScheduleError`` when ``loop`` is not above ``block`` or is vectorized, for a buffer that is not in global
-        memory, for an ``offset`` below 1, another ``locality``, and where each iteration reads the same, or what memory says.
+        memory, for an ``offset`` below 1, another ``locality``, and where each iteration reads the same elements, or elements at loaded indices.
 
         Before, and after ``sch.prefetch("i", "C", "A", 2)``: docs/primitives.md.
         """

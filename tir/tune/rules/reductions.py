@@ -25,10 +25,8 @@ SUMS = 2  # vectors of partial sums of each of them
 GROUPED = 16  # bytes that are summed at a time, at least
 PARTS = 4  # of an element that are straight code
 AHEAD = 4096  # bytes: how far ahead what comes from beyond the caches is requested, where too few loads are under way otherwise
-FAR, SECOND = (
-    8192,
-    2,
-)  # the same of what is read as fast as memory gives it (250 ns at 32 GB/s), and where it goes: a core waits for fewer lines in L1 than in L2
+FAR = 8192  # bytes: the same of what is read as fast as memory gives it (250 ns at 32 GB/s)
+SECOND = 2  # the cache that receives it: a core waits for fewer lines in L1 than in L2
 
 
 @rule(targets=("llvm",), order=70)
